@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -11,12 +12,15 @@ import pytest
 from httpx import Client as Browser
 from jsonschema import Draft202012Validator
 
+from tests.client.logged import NOW, Logged, point_to, progress
 from tests.client.runs.rows import START, row, write_row
 from tests.client.served import Served, served_context
-from tests.web.consoles import console_of
+from tests.web.consoles import console_of, console_over
 from trainmaster.client.submission.terms import schema
+from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.pages import runs as page_of_runs
+from trainstack import logging
 
 SCHEMA = schema("run_list.v1")
 HOSTILE = """</td><script>alert('x')</script>" onload="y" \u202ereversed"""
@@ -106,6 +110,34 @@ def test_the_document_is_the_one_that_the_command_prints(browser: Browser, serve
     Draft202012Validator(SCHEMA).validate(found)
     printed = served.trainmaster("ls", "--state", "failed", "--text", "script", "-o", "json").out
     assert found == json.loads(printed)
+
+
+def test_a_running_training_has_its_percentage_in_every_list(tmp_path: Path) -> None:
+    """One read of the log for all; a tuning, whose trials have one each, and a run that has ended cost none."""
+    with served_context(tmp_path) as served, logging.serve(tmp_path / "logging") as url:
+        point_to(served, url)
+        logged = Logged(served, url)
+        kinds = {6: JobKind.CUSTOM, 7: JobKind.CUSTOM, 8: JobKind.TUNING}
+        for number, kind in kinds.items():
+            job = {"job_kind": kind, "job_id": str(number)}
+            write_row(
+                served,
+                replace(row(number, state=RunState.RUNNING, **job), created_at=NOW - timedelta(hours=1)),
+            )
+            logged.write(str(number), number, "workerpool0-0", **progress(number))
+        write_row(served, row(9, job_kind=JobKind.CUSTOM, job_id="9"))
+        with console_over(lambda: replace(served.clients.context, logging_host=url)) as browser:
+            document = browser.get("/api/v1/runs").json()
+            page = rows_of(browser.get("/runs?sort=model").text)
+        table = served.trainmaster("ls").out
+        printed = json.loads(served.trainmaster("ls", "-o", "json").out)
+    Draft202012Validator(SCHEMA).validate(document)
+    assert document == printed
+    assert {each["run_id"]: each.get("progress_percentage") for each in document["runs"]} == {
+        "run-6": 15, "run-7": 17, "run-8": None, "run-9": None,
+    }  # fmt: skip
+    assert sorted("17 %" in each for each in page) == [False, False, False, True]
+    assert ("running, 15 %" in table, "running, 17 %" in table) == (True, True)
 
 
 def test_every_wrong_filter_is_named(browser: Browser) -> None:

@@ -9,6 +9,7 @@ import click
 
 from trainmaster.cli.table import print_table
 from trainmaster.cli.verb import (
+    NAME,
     TABLE,
     moment_option,
     output_option,
@@ -18,6 +19,7 @@ from trainmaster.cli.verb import (
 )
 from trainmaster.client.runs.facts import SHOWN_STATES
 from trainmaster.orchestrator.core.names import in_team
+from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,8 +97,9 @@ def ls(
 ) -> int:  # fmt: skip
     """List the newest runs, with the metrics and the chief's arguments in which they differ; * marks the best value.
 
-    The first page costs one storage operation. A filter or --sort reads the index of runs, a thousand for each
-    operation, and at most 20,000; a filter then says how to continue.
+    The first page costs one storage operation, and if trainings run, one read of the end of their logs, for how much of
+    each is done. A filter or --sort reads the index of runs, a thousand for each operation, and at most 20,000; a filter
+    then says how to continue.
     """
     from trainmaster.client.find import group_id_of
     from trainmaster.client.runs.listing import Filters, KeptIndex, list_runs, sort_runs
@@ -120,15 +123,21 @@ def ls(
         found = sort_runs(KeptIndex(clients).look(), filters, order, limit=limit)
         if found.rows and all(order.value_of(row) is None for row in found.rows):
             talk(f"None of these runs has {order.name!r}, so they are not sorted.")
-    print_runs(found, now, output, order)
+    print_runs(clients, found, now, output, order)
     _say_the_rest(found, is_filtered=filters != Filters(), is_table=output == TABLE)
     return 0
 
 
-def print_runs(found: "RunList", now: datetime, output: str, order: "Order | None" = None) -> None:
-    """Print a list of runs in the format of `-o`."""
+def print_runs(
+    clients: "Clients", found: "RunList", now: datetime, output: str, order: "Order | None" = None
+) -> None:
+    """Print a list of runs in the format of `-o`, with the progress of those that train."""
     from trainmaster.client.shown.run_lines import queued_long_text
 
+    if output != NAME and any(row.state is RunState.RUNNING for row in found.rows):
+        from trainmaster.client.watch.now import read_percentages
+
+        found = found.with_percentages(read_percentages(clients, found.rows))
     if not print_for_programs(output, lambda: found.document, (row.run_id for row in found.rows)):
         table, spare = run_table(found.rows, now, order)
         print_table(table, spare=spare)
@@ -173,9 +182,10 @@ def columns(row: "IndexRow", now: datetime) -> dict[str, str]:
     from trainmaster.client.times import span
     from trainmaster.orchestrator.core.runs.index import NO_MODEL
 
+    done = [] if row.progress_percentage is None else [f"{row.progress_percentage} %"]
     return {
         "RUN": row.run_id,
-        "STATE": f"{state_of(row)}, {NO_MODEL}" if row.lacks_model else state_of(row),
+        "STATE": ", ".join([state_of(row), *([NO_MODEL] if row.lacks_model else []), *done]),
         "MODEL": one_line(in_team(row.team, row.model_name or "-")),
         "AGE": span(now - row.created_at),
         "DURATION": span(row.ended_at - row.created_at) if row.ended_at else "-",

@@ -71,7 +71,7 @@ def _newest(clients: "Clients", output: str) -> int:
     from trainmaster.client.runs.listing import Filters, list_runs
 
     found = list_runs(clients, Filters(), limit=NEWEST)
-    print_runs(found, datetime.now(UTC), output)
+    print_runs(clients, found, datetime.now(UTC), output)
     if output == TABLE:
         talk("One of them: trainmaster status RUN. More: trainmaster ls" if found.rows else NO_RUNS)
     return 0

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from trainmaster.client.runs.columns import Order
 from trainmaster.client.runs.facts import TIMED_OUT, state_of
@@ -110,6 +110,11 @@ class RunList:
     """The list ends because as many objects were read as one call may read; more runs may match."""
     left_out: int = 0
     """Runs that match and come later in the order of the list; only a sorted list has them."""
+
+    def with_percentages(self, percentages: Mapping[str, int]) -> Self:
+        """The list with how much of each running training is done, by run id."""
+        done = ((row, percentages.get(row.run_id)) for row in self.rows)
+        return replace(self, rows=tuple(replace(row, progress_percentage=share) for row, share in done))
 
     @property
     def document(self) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 Vertex AI logs nothing about a tuning job itself when it starts or a trial ends, so the record follows with the next tick.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -17,9 +18,11 @@ from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
 from trainmaster.client.times import moment_of
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.job_names import job_id
+from trainmaster.orchestrator.core.job_names import JobKind, job_id
+from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.job import BestTrial, Job, JobState, Progress, TrialState
 from trainmaster.orchestrator.core.runs.moves import with_job
+from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 LINES_READ = 500
 """Of the end of a log, in one request."""
+LOGS_READ = 50
+"""Of the newest running trainings in a list, in one request."""
 
 
 def run_now(clients: "Clients", run: Run, now: datetime) -> Run:
@@ -66,6 +71,26 @@ def with_progress(run: Run, training: TrainingProgress) -> Run:
     )
     document = run.document | {"progress": encoded(progress)}
     return replace(run, document=document, record=replace(record, progress=progress))
+
+
+def read_percentages(clients: "Clients", rows: Sequence[IndexRow]) -> Mapping[str, int]:
+    """How much of each running training is done that the end of their logs reports, by run id.
+
+    Costs one read of at most LINES_READ lines together, and nothing if no training runs.
+    """
+    running = [row for row in rows if row.state is RunState.RUNNING and row.job_kind is JobKind.CUSTOM]
+    jobs = {row.job_id: row for row in running[:LOGS_READ] if row.job_id is not None}
+    if not jobs:
+        return {}
+    trainings = defaultdict[str, TrainingProgress](TrainingProgress)
+    try:
+        log = JobLogReader(clients.logs, min(row.created_at for row in jobs.values()))
+        for line in log.last([*jobs], LINES_READ)[0]:
+            trainings[line.job_id] = trainings[line.job_id].after(line)
+    except service_errors():
+        return {}  # `logs` says why
+    furthest = {jobs[job].run_id: training.furthest for job, training in trainings.items()}
+    return {run: int(100 * each.share) for run, each in furthest.items() if each and each.share is not None}
 
 
 def tuning_now(clients: "Clients", run: Run, now: datetime) -> Run | None:

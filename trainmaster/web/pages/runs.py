@@ -8,6 +8,8 @@ from trainmaster.client.runs.columns import FIELDS, Order, differing_columns, pa
 from trainmaster.client.runs.facts import SHOWN_STATES
 from trainmaster.client.runs.listing import Filters, KeptIndex, RunList, list_runs, sort_runs
 from trainmaster.client.times import parse_since
+from trainmaster.client.watch.now import read_percentages
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.faults import WrongQuery
 from trainmaster.web.pages.comparison import RUNS_MAX
 from trainmaster.web.source import INDEX, AnswerAge
@@ -63,14 +65,21 @@ def _read_list(ask: Ask, *, scanned_max: int | None) -> RunList:
     filters, order = filters_of(ask), _order(ask)
     if order is not None:
         rows = ask.source.follow(INDEX, AnswerAge.SLOW, KeptIndex, KeptIndex.look)
-        return sort_runs(rows, filters, order, limit=limit)
+        return _with_percentages(ask, sort_runs(rows, filters, order, limit=limit))
     key = ("runs", limit, scanned_max, *((name, *_given_values(ask, name)) for name in _FILTERS))
     is_newest = not filters.by_content and filters.before is None
-    return ask.source.read(
+    found = ask.source.read(
         key,
         AnswerAge.LIVE if is_newest else AnswerAge.SLOW,
         lambda clients: list_runs(clients, filters, limit=limit, scanned_max=scanned_max),
     )
+    return _with_percentages(ask, found)
+
+
+def _with_percentages(ask: Ask, found: RunList) -> RunList:
+    key = ("percentages", *(row.run_id for row in found.rows if row.state is RunState.RUNNING))
+    read = ask.source.read(key, AnswerAge.SLOW, lambda clients: read_percentages(clients, found.rows))
+    return found.with_percentages(read)
 
 
 def _order(ask: Ask) -> Order | None:

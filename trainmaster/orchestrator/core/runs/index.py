@@ -108,6 +108,8 @@ class IndexRow:
     """The chief's arguments by name: the first that fit ARGS_MAX_BYTES."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Of the model, or so far: the first by name that fit METRICS_MAX_BYTES."""
+    progress_percentage: int | None = None
+    """Of a running training. Not stored: clients read it from the log."""
 
     @property
     def lacks_model(self) -> bool:

@@ -250,7 +250,8 @@ def test_a_launcher_that_nothing_installs_is_refused_unless_forced(tmp_path: Pat
     write(tmp_path, **{"jobs/train.py": ""})
     problem = "is of torch, which neither the image nor requirements.txt beside the script has"
     assert problems(submitted(tmp_path, launcher="torchrun")) == {"$.script.launcher": problem}
-    assert submitted(tmp_path, launcher="torchrun", force=True).faults == ()
+    forced = submitted(tmp_path, launcher="torchrun", force=True)
+    assert (forced.faults, forced.forced) == ((), (problem,))
 
 
 def test_a_launcher_is_packed_with_the_script_that_it_starts(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainmaster.orchestrator.core.requests.incoming import commit_from, sender_from
+from trainmaster.orchestrator.core.requests.incoming import commit_from, forced_text, sender_from
 from trainmaster.orchestrator.core.runs.sender import Commit, Sender, Surety
 
 COMMIT = "04889a2c9d3b6c1f0e7a5d4c3b2a190817263544"
@@ -49,3 +49,17 @@ def test_a_sender_is_one_printable_line_and_says_how_sure_it_is(
 )
 def test_only_the_id_of_a_commit_is_a_commit(metadata: dict[str, object], commit: Commit | None) -> None:
     assert commit_from(metadata) == commit
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({}, None),
+        ({"trainmaster-forced": " a\nb" + "c" * 999}, "a b" + "c" * 296),
+        ({"trainmaster-forced": 1}, None),
+    ],
+)
+def test_what_the_sender_passed_over_is_one_line_of_bounded_length(
+    metadata: dict[str, object], said: str | None
+) -> None:
+    assert forced_text(metadata) == said

@@ -78,6 +78,20 @@ def test_one_faulty_file_among_several_sends_nothing(
     assert inbox(stack) == before
 
 
+def test_what_is_sent_by_force_says_why_it_would_have_been_refused(
+    tmp_path: Path, trainmaster: Trainmaster, stack: Project
+) -> None:
+    (tmp_path / "train.py").write_text("import argparse\n\nargparse.ArgumentParser().parse_args()\n")
+    words = ("submit", "--script", str(tmp_path / "train.py"), "--context", local(stack))
+    assert trainmaster(*words, "--", "--lr=1").status == 2
+    done = trainmaster(*words, "--force", "--wait", "--", "--lr=1", cwd=tmp_path)
+    assert done.status == 1, done.err
+    record = stack.finished_record(done.out.strip())
+    assert record["source"]["forced"].startswith("The program gets --lr, and names no such flag")
+    shown = trainmaster("status", record["run_id"], "--context", local(stack))
+    assert "sent although the check said: The program gets --lr" in shown.out
+
+
 def test_a_key_names_one_run_however_often_it_is_sent(
     tmp_path: Path, trainmaster: Trainmaster, stack: Project
 ) -> None:

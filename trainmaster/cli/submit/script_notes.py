@@ -1,7 +1,7 @@
 """Notes on a script: what `trainmaster inspect` finds in its source, what its archive lacks, and where that is."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,13 +52,16 @@ def upload_script(clients: "Clients", packed: "Packed", team: str | None, noted:
     talk(f"{'Uploaded' if is_new else 'Already there:'} {plural(len(packed.files), 'file')} as {uri}")
 
 
-def certain_lines(request: "Examination", *, force: bool) -> list[str]:
-    """Why the program would certainly end as soon as it reads its command line, with the repair; none by `force`."""
+def certain_findings(request: "Examination") -> "list[ProgramFinding]":
+    """Why the program would certainly end as soon as it reads its command line."""
     from trainmaster.inspect.finding import FindingSubject, Level
 
     flags = {FindingSubject.ARGUMENTS, FindingSubject.PARAMETERS}
-    found = () if force else _findings(request)
-    certain = [each for each in found if each.level is Level.ERROR and each.subject in flags]
+    return [each for each in _findings(request) if each.level is Level.ERROR and each.subject in flags]
+
+
+def certain_lines(certain: "Iterable[ProgramFinding]") -> list[str]:
+    """These, for people, each with its repair."""
     lines = [f"{_line_of(finding, 'error')} {finding.repair}" for finding in certain]
     return [*lines, "To send it all the same: --force"] if lines else []
 

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -168,7 +169,7 @@ def _sound_requests(
 ) -> "list[Examination]":
     """All requests, without a fault among them; otherwise every fault of every file is shown, and nothing is sent."""
     from trainmaster.cli.faults import problem_lines
-    from trainmaster.cli.submit.script_notes import certain_lines
+    from trainmaster.cli.submit.script_notes import certain_findings, certain_lines
     from trainmaster.client.errors import ClientRefused
     from trainmaster.client.submission.examination import examination_of
     from trainmaster.client.submission.send import check_names
@@ -182,7 +183,11 @@ def _sound_requests(
         try:
             source = read_source(file, sys.stdin.buffer)
             requests.append(examination_of(source, terms, edits, is_message=is_message))
-            problems += [*problem_lines(requests[-1])] or certain_lines(requests[-1], force=edits.force)
+            faults = [*problem_lines(requests[-1])]
+            certain = [] if faults else certain_findings(requests[-1])
+            problems += faults if edits.force else faults or certain_lines(certain)
+            passed_over = (*requests[-1].forced, *(each.found for each in certain))
+            requests[-1] = replace(requests[-1], forced=passed_over)
         except ClientRefused as refused:
             problems.append(str(refused))
     if problems:

@@ -71,6 +71,8 @@ def sender_facts(record: RunRecord) -> Iterator[Fact]:
         on = f" on {commit.branch}" if commit.branch else ""
         changes = ", with uncommitted changes" if commit.dirty else ""
         yield "commit", [f"{commit.id[:COMMIT_SHOWN]}{on}{changes}"]
+    if source.forced is not None:
+        yield "forced", [f"sent although the check said: {source.forced}"]
     program = candidate.spec.cluster.chief.program if candidate is not None else None
     if program is not None and program.args:
         yield "arguments", [shlex.join(program.args)]

@@ -103,6 +103,7 @@ class Examination:
         rule: the same for a rule; a fault of its script does not count.
         expected: what the verb takes.
         commit: of the files of an earlier run, which are sent again.
+        forced: why the verb would have refused it without --force.
     """
 
     source: RequestSource
@@ -120,6 +121,7 @@ class Examination:
     rule: Rule | None = None
     expected: FileKind = FileKind.REQUEST
     commit: Commit | None = None
+    forced: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -276,6 +278,7 @@ def _examined_request(blank: Examination, read: Document, edits: Edits, *, is_me
         packed=scripted.packed if scripted else None,
         has_local_script=scripted is not None,
         request=None if faults else request,
+        forced=scripted.forced if scripted else (),
     )
 
 

@@ -47,12 +47,14 @@ class ScriptedRequest:
         packed: the archive; None if the script cannot be packed, or is on another machine. The name is then a sample.
         faults: why the script cannot be sent, without their places in the request.
         warnings: doubts about it, and with `edits.force` why it would end at once.
+        forced: the latter alone.
     """
 
     request: dict[str, Any]  # Any: values that no schema has validated
     packed: Packed | None = None
     faults: tuple[Fault, ...] = ()
     warnings: tuple[Fault, ...] = ()
+    forced: tuple[str, ...] = ()
 
 
 def with_archive(
@@ -84,7 +86,7 @@ def with_archive(
         return None
     named: Mapping[str, Any] = request[key]
     (name,) = names
-    packed, faults, warnings = None, list[Fault](), list[Fault]()
+    packed, faults, warnings, forced = None, list[Fault](), list[Fault](), tuple[str, ...]()
     if key == SCRIPT and source.folder is not None and isinstance(named[name], str):
         try:
             packed, needs = _pack_named_script(named, name, source.folder, edits)
@@ -93,6 +95,7 @@ def with_archive(
             ends = _certain_ends(packed, named, name, None if has_image else needs)
             if has_image or edits.force:
                 warnings += [replace(fault, repair=_SENT) for fault in ends]
+                forced = tuple(fault.problem for fault in ends if edits.force)
             else:
                 faults += ends
         except ClientRefused as refused:
@@ -112,6 +115,7 @@ def with_archive(
         packed=packed,
         faults=tuple(fault.moved(in_document) for fault in faults),
         warnings=tuple(fault.moved(in_document) for fault in warnings),
+        forced=forced,
     )
 
 

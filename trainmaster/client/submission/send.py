@@ -32,6 +32,7 @@ from trainmaster.orchestrator.core.requests.incoming import StoredObject, drop_o
 from trainmaster.orchestrator.core.requests.matrix import MATRIX
 from trainmaster.orchestrator.core.runs.drop_status import DEAD_LETTER, RETRYING
 from trainmaster.orchestrator.core.runs.record import RunGroup
+from trainmaster.orchestrator.core.runs.sender import FORCED_KEY, FORCED_MAX_CHARS
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
 if TYPE_CHECKING:
@@ -156,9 +157,11 @@ def _runs_of(examination: Examination) -> int | None:
 
 
 def _sender_of(clients: "Clients", examination: Examination) -> dict[str, str]:
-    """The metadata that name the sender, and the commit of the folder that is packed, or that has the request."""
+    """The metadata that name the sender, the commit of the folder that is packed or has the request, and what was forced."""
     folder = examination.packed.folder if examination.packed else examination.source.folder
-    return sender_metadata(clients, examination.commit or (read_commit(folder) if folder else None))
+    commit = examination.commit or (read_commit(folder) if folder else None)
+    forced = {FORCED_KEY: "; ".join(examination.forced)[:FORCED_MAX_CHARS]} if examination.forced else {}
+    return sender_metadata(clients, commit) | forced
 
 
 def start_run(

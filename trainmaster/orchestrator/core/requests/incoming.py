@@ -172,6 +172,7 @@ def drop_of(
             content_id=dropped.content_id,
             sent_by=sender_from(metadata),
             commit=commit_from(metadata),
+            forced=forced_text(metadata),
         ),
         content=dropped,
     )
@@ -195,10 +196,15 @@ def commit_from(metadata: Mapping[str, object]) -> sender.Commit | None:
     return sender.Commit(id=commit_id, branch=branch, dirty=dirty)
 
 
-def _metadata_text(value: object) -> str:
-    """One printable line of at most VALUE_MAX_CHARS; empty for anything but text."""
+def forced_text(metadata: Mapping[str, object]) -> str | None:
+    """What the check said that the sender passed over with --force, by the metadata; None if they say nothing."""
+    return _metadata_text(metadata.get(sender.FORCED_KEY), sender.FORCED_MAX_CHARS) or None
+
+
+def _metadata_text(value: object, most: int = sender.VALUE_MAX_CHARS) -> str:
+    """One printable line of at most that many characters; empty for anything but text."""
     text = value if isinstance(value, str) else ""
-    return "".join(char if char.isprintable() else " " for char in text[: sender.VALUE_MAX_CHARS]).strip()
+    return "".join(char if char.isprintable() else " " for char in text[:most]).strip()
 
 
 def parse_message(envelope: Envelope, team: str | None = None) -> IncomingDocument:
@@ -222,6 +228,7 @@ def parse_message(envelope: Envelope, team: str | None = None) -> IncomingDocume
         team=team,
         sent_by=sender_from(message.attributes),
         commit=commit_from(message.attributes),
+        forced=forced_text(message.attributes),
     )
     return IncomingDocument(run_id=_run_id_of_message(source), source=source, content=message.data)
 

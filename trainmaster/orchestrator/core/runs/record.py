@@ -181,6 +181,8 @@ class Source:
     commit: Commit | None = None
     group: RunGroup | None = None
     """None for the run of a request without a matrix."""
+    forced: str | None = None
+    """Why the command would have refused it: it was sent with --force."""
 
 
 @dataclass(frozen=True, kw_only=True)

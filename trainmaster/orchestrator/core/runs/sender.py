@@ -9,6 +9,8 @@ from enum import StrEnum
 
 VALUE_MAX_CHARS = 100
 ACCOUNT_KEY, NAME_KEY = "trainmaster-account", "trainmaster-by"
+FORCED_KEY, FORCED_MAX_CHARS = "trainmaster-forced", 300
+"""An attribute of a message has at most 1,024 bytes: https://cloud.google.com/pubsub/quotas (read 2026-11)."""
 COMMIT_KEY, BRANCH_KEY, DIRTY_KEY = "trainmaster-commit", "trainmaster-branch", "trainmaster-dirty"
 
 

@@ -14,7 +14,7 @@ from tests.client.served import run_record, served_context
 from tests.client.test_lanes import line
 from trainmaster.client.find import Run
 from trainmaster.client.logs.progress import TrainingProgress
-from trainmaster.client.shown.run_lines import progress_facts
+from trainmaster.client.shown.run_lines import progress_facts, result_facts
 from trainmaster.client.submission.terms import schema
 from trainmaster.client.watch.now import with_progress
 from trainstack import logging
@@ -46,6 +46,19 @@ def test_status_has_the_progress_that_the_log_reports_now(logged: Logged) -> Non
     assert "progress     40 %" in logged.served.trainmaster("status", RUN).out
 
 
+@pytest.mark.parametrize("state", ["cancelled", "failed", "succeeded"])
+def test_a_run_that_ended_early_keeps_the_last_metrics_of_its_log(logged: Logged, state: str) -> None:
+    ended = run_record("failed", state=state)
+    ended["job"]["name"] = "projects/1/locations/us-central1/customJobs/1"
+    logged.served.write("ledger", f"runs/{RUN}.json", ended)
+    logged.write("1", 10, "workerpool0-0", textPayload="epoch 1/5: loss 0.5")
+    document = json.loads(logged.served.trainmaster("status", RUN, "-o", "json").out)
+    Draft202012Validator(schema("run_record.v2")).validate(document)
+    kept = {"metrics": {"loss": 0.5}} if state != "succeeded" else None
+    assert document.get("progress") == kept
+    assert ("metrics      loss 0.5" in logged.served.trainmaster("status", RUN).out) is (kept is not None)
+
+
 def live() -> Run:
     document = running().document
     document["job"] |= {"start_time": BEGAN.isoformat().replace("+00:00", "Z")}
@@ -70,10 +83,10 @@ def test_a_run_that_will_exceed_its_timeout_and_what_it_will_cost_are_warned_of(
     ]
 
 
-def test_without_a_pace_only_the_share_is_known_and_an_ended_run_has_no_progress() -> None:
+def test_without_a_pace_only_the_share_is_known_and_an_ended_run_has_none() -> None:
     one = with_progress(live(), reported(1))
     assert dict(progress_facts(one.record, BEGAN)) == {"progress": ["10 %"]}
     assert one.document["progress"]["metrics"]["loss"] == 1.25  # metrics.json says so
     ended = run_of(run_record("failed"))
-    assert with_progress(ended, reported(1, 2)) is ended
+    assert "progress" not in dict(result_facts(with_progress(ended, reported(1, 2)).record, BEGAN))
     assert with_progress(live(), TrainingProgress()) == live()

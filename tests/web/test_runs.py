@@ -112,8 +112,10 @@ def test_the_document_is_the_one_that_the_command_prints(browser: Browser, serve
     assert found == json.loads(printed)
 
 
-def test_a_running_training_has_its_percentage_in_every_list(tmp_path: Path) -> None:
-    """One read of the log for all; a tuning, whose trials have one each, and a run that has ended cost none."""
+def test_lists_have_the_percentage_of_what_trains_and_the_last_metrics_of_what_was_cancelled(
+    tmp_path: Path,
+) -> None:
+    """A tuning has neither: its trials have. Metrics on record count more."""
     with served_context(tmp_path) as served, logging.serve(tmp_path / "logging") as url:
         point_to(served, url)
         logged = Logged(served, url)
@@ -126,6 +128,12 @@ def test_a_running_training_has_its_percentage_in_every_list(tmp_path: Path) -> 
             )
             logged.write(str(number), number, "workerpool0-0", **progress(number))
         write_row(served, row(9, job_kind=JobKind.CUSTOM, job_id="9"))
+        for number, metrics in ((10, {}), (11, {"loss": 0.5})):
+            cancelled = row(
+                number, state=RunState.CANCELLED, job_kind=JobKind.CUSTOM, job_id=str(number), metrics=metrics
+            )
+            write_row(served, replace(cancelled, created_at=NOW - timedelta(hours=1)))
+            logged.write(str(number), number, "workerpool0-0", **progress(number))
         with console_over(lambda: replace(served.clients.context, logging_host=url)) as browser:
             document = browser.get("/api/v1/runs").json()
             page = rows_of(browser.get("/runs?sort=model").text)
@@ -134,9 +142,11 @@ def test_a_running_training_has_its_percentage_in_every_list(tmp_path: Path) -> 
     Draft202012Validator(SCHEMA).validate(document)
     assert document == printed
     assert {each["run_id"]: each.get("progress_percentage") for each in document["runs"]} == {
-        "run-6": 15, "run-7": 17, "run-8": None, "run-9": None,
+        "run-6": 15, "run-7": 17, "run-8": None, "run-9": None, "run-10": None, "run-11": None,
     }  # fmt: skip
-    assert sorted("17 %" in each for each in page) == [False, False, False, True]
+    metrics = {each["run_id"]: each.get("metrics") for each in document["runs"]}
+    assert (metrics["run-10"], metrics["run-11"]) == ({"loss": 1.5}, {"loss": 0.5})
+    assert ["17 %" in each for each in page].count(True) == 1
     assert ("running, 15 %" in table, "running, 17 %" in table) == (True, True)
 
 

@@ -17,9 +17,8 @@ from trainmaster.cli.verb import (
     takes_context,
     talk,
 )
-from trainmaster.client.runs.facts import SHOWN_STATES
+from trainmaster.client.runs.facts import SHOWN_STATES, log_says_more
 from trainmaster.orchestrator.core.names import in_team
-from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,8 +96,8 @@ def ls(
 ) -> int:  # fmt: skip
     """List the newest runs, with the metrics and the chief's arguments in which they differ; * marks the best value.
 
-    The first page costs one storage operation, and if trainings run, one read of the end of their logs, for how much of
-    each is done. A filter or --sort reads the index of runs, a thousand for each operation, and at most 20,000; a filter
+    The first page costs one storage operation, and one read of the end of the logs of runs that train, or ended early
+    without metrics. A filter or --sort reads the index of runs, a thousand for each operation, and at most 20,000; a filter
     then says how to continue.
     """
     from trainmaster.client.find import group_id_of
@@ -134,10 +133,10 @@ def print_runs(
     """Print a list of runs in the format of `-o`, with the progress of those that train."""
     from trainmaster.client.shown.run_lines import queued_long_text
 
-    if output != NAME and any(row.state is RunState.RUNNING for row in found.rows):
-        from trainmaster.client.watch.now import read_percentages
+    if output != NAME and any(map(log_says_more, found.rows)):
+        from trainmaster.client.watch.now import read_progress
 
-        found = found.with_percentages(read_percentages(clients, found.rows))
+        found = found.with_progress(read_progress(clients, found.rows), order)
     if not print_for_programs(output, lambda: found.document, (row.run_id for row in found.rows)):
         table, spare = run_table(found.rows, now, order)
         print_table(table, spare=spare)

@@ -51,7 +51,7 @@ def status(clients: "Clients", run: str | None, *, wait: bool, timeout_s: float 
             ended = wait_for_end(clients, run, timeout_s=timeout_s, on_change=say_change)
             run = wait_until_settled(clients, ended).record.run_id
     now, found = datetime.now(UTC), find_run_or_drop(clients, run)
-    if not isinstance(found, Drop) and not found.record.ended and output != NAME:
+    if not isinstance(found, Drop) and output != NAME:
         from trainmaster.client.watch.now import run_now
 
         found = run_now(clients, found, now)

@@ -17,6 +17,8 @@ from trainmaster.orchestrator.core.runs.states import RunState
 
 TIMED_OUT = "timed_out"
 """What a run is called whose timeout cancelled its job: Vertex AI has no state for that."""
+EARLY_ENDS = frozenset({RunState.CANCELLED, RunState.FAILED})
+"""The service may not have seen the last metrics of such a run."""
 SHOWN_STATES = (*(state.value for state in RunState), TIMED_OUT)
 
 
@@ -55,6 +57,13 @@ def cost_so_far(record: RunRecord, now: datetime) -> Decimal | None:
 def lacks_model(record: RunRecord) -> bool:
     """Whether the run succeeded and left no model: it is an evaluation, or saved its model where nothing looks."""
     return record.state is RunState.SUCCEEDED and record.model is None
+
+
+def log_says_more(row: IndexRow) -> bool:
+    """Whether a list reads the run's log too: it trains, or it ended early and has no metrics on record."""
+    is_early = row.state in EARLY_ENDS and not row.metrics
+    is_training = row.job_kind is JobKind.CUSTOM and row.job_id is not None
+    return is_training and (is_early or row.state is RunState.RUNNING)
 
 
 def has_timed_out(record: RunRecord) -> bool:

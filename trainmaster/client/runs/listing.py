@@ -10,7 +10,14 @@ from trainmaster.client.runs.columns import Order
 from trainmaster.client.runs.facts import TIMED_OUT, state_of
 from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
 from trainmaster.orchestrator.core.policy.policy import glob_matches
-from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, IndexRow, index_object, parse_row
+from trainmaster.orchestrator.core.runs.index import (
+    INDEX_PREFIX,
+    IndexRow,
+    bounded_metrics,
+    index_object,
+    parse_row,
+)
+from trainmaster.orchestrator.core.runs.job import Progress
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -111,10 +118,18 @@ class RunList:
     left_out: int = 0
     """Runs that match and come later in the order of the list; only a sorted list has them."""
 
-    def with_percentages(self, percentages: Mapping[str, int]) -> Self:
-        """The list with how much of each running training is done, by run id."""
-        done = ((row, percentages.get(row.run_id)) for row in self.rows)
-        return replace(self, rows=tuple(replace(row, progress_percentage=share) for row, share in done))
+    def with_progress(self, progress: Mapping[str, Progress], order: Order | None = None) -> Self:
+        """The list with what is known of some runs, by id; their metrics count if it has no order and the index has none."""
+        reached = ((row, progress.get(row.run_id, Progress())) for row in self.rows)
+        rows = (
+            replace(
+                row,
+                progress_percentage=known.progress_percentage,
+                metrics=row.metrics if order else row.metrics or bounded_metrics(known.metrics or {}),
+            )
+            for row, known in reached
+        )
+        return replace(self, rows=tuple(rows))
 
     @property
     def document(self) -> dict[str, Any]:

@@ -80,8 +80,8 @@ def sender_facts(record: RunRecord) -> Iterator[Fact]:
         yield "image", [program.image]
     if isinstance(program, Script):
         yield "packed", [program.archive]
-    if (uri := installed_uri(record)) is not None:
-        yield "packages", [uri]
+    if (installed := installed_uri(record)) is not None:
+        yield "packages", [installed]
     if record.request is not None and (uri := record.request.document.get("continue_from")):
         yield "continues", [next(filter(has_form_of_run_id, str(uri).split("/")), str(uri))]
 

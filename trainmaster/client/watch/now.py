@@ -1,4 +1,4 @@
-"""A run that has not ended as it is now: a tuning as the training service reports it, any other as its log does.
+"""A run as it is now, or was before it ended early: a tuning as the training service reports it, others as their logs do.
 
 Vertex AI logs nothing about a tuning job itself when it starts or a trial ends, so the record follows with the next tick.
 """
@@ -7,21 +7,23 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from trainmaster.client.errors import service_errors
 from trainmaster.client.find import Run
-from trainmaster.client.logs.progress import TrainingProgress
+from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress
 from trainmaster.client.logs.read import JobLogReader
-from trainmaster.client.runs.facts import is_active_tuning, is_tuning
+from trainmaster.client.runs.facts import EARLY_ENDS, is_active_tuning, is_tuning, log_says_more
 from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
 from trainmaster.client.times import moment_of
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.job_names import JobKind, job_id
+from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.job import BestTrial, Job, JobState, Progress, TrialState
 from trainmaster.orchestrator.core.runs.moves import with_job
+from trainmaster.orchestrator.core.runs.record import metrics_of
 from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
@@ -31,16 +33,17 @@ if TYPE_CHECKING:
 LINES_READ = 500
 """Of the end of a log, in one request."""
 LOGS_READ = 50
-"""Of the newest running trainings in a list, in one request."""
+"""Of the newest runs in a list, in one request."""
 
 
 def run_now(clients: "Clients", run: Run, now: datetime) -> Run:
-    """The run, and while it has a job that has not ended, with its present progress.
+    """The run with its present progress, or if it ended early and has no metrics on record, with the last of its log.
 
-    Costs at most one read of the job or of its log, and nothing for any other run.
+    Costs at most one read of its job or its log, and nothing for any other run.
     """
     record = run.record
-    if record.ended or record.job is None:
+    is_settled = record.state not in EARLY_ENDS or is_tuning(record) or bool(metrics_of(record))
+    if record.job is None or (record.ended and is_settled):
         return run
     if is_active_tuning(record):
         return tuning_now(clients, run, now) or run
@@ -57,29 +60,29 @@ def run_now(clients: "Clients", run: Run, now: datetime) -> Run:
 def with_progress(run: Run, training: TrainingProgress) -> Run:
     """The run with the progress of its furthest replica, in the record and in the document. `metrics.json` counts more."""
     furthest, record = training.furthest, run.record
-    if furthest is None or record.ended or is_tuning(record):
+    if furthest is None or is_tuning(record) or (record.ended and record.state not in EARLY_ENDS):
         return run
     at, share = furthest.last[0] if furthest.last else None, furthest.share
     left_s = (furthest.end - at).total_seconds() if furthest.end and at else None
     known = record.progress or Progress()
-    progress = replace(
-        known,
-        progress_percentage=None if share is None else int(100 * share),
-        estimated_remaining_seconds=None if left_s is None else max(round(left_s), 0),
-        metrics={**furthest.metrics, **(known.metrics or {})},
-        last_updated_time=at,
-    )
+    progress = replace(known, metrics={**furthest.metrics, **(known.metrics or {})})
+    if not record.ended:
+        progress = replace(
+            progress,
+            progress_percentage=None if share is None else int(100 * share),
+            estimated_remaining_seconds=None if left_s is None else max(round(left_s), 0),
+            last_updated_time=at,
+        )
     document = run.document | {"progress": encoded(progress)}
     return replace(run, document=document, record=replace(record, progress=progress))
 
 
-def read_percentages(clients: "Clients", rows: Sequence[IndexRow]) -> Mapping[str, int]:
-    """How much of each running training is done that the end of their logs reports, by run id.
+def read_progress(clients: "Clients", rows: Sequence[IndexRow]) -> Mapping[str, Progress]:
+    """What the end of their logs reports of the runs of which `log_says_more`, by run id.
 
-    Costs one read of at most LINES_READ lines together, and nothing if no training runs.
+    Costs one read of at most LINES_READ lines together, and nothing if there are no such runs.
     """
-    running = [row for row in rows if row.state is RunState.RUNNING and row.job_kind is JobKind.CUSTOM]
-    jobs = {row.job_id: row for row in running[:LOGS_READ] if row.job_id is not None}
+    jobs = {row.job_id or "": row for row in islice(filter(log_says_more, rows), LOGS_READ)}
     if not jobs:
         return {}
     trainings = defaultdict[str, TrainingProgress](TrainingProgress)
@@ -89,8 +92,14 @@ def read_percentages(clients: "Clients", rows: Sequence[IndexRow]) -> Mapping[st
             trainings[line.job_id] = trainings[line.job_id].after(line)
     except service_errors():
         return {}  # `logs` says why
-    furthest = {jobs[job].run_id: training.furthest for job, training in trainings.items()}
-    return {run: int(100 * each.share) for run, each in furthest.items() if each and each.share is not None}
+    found = ((jobs[job], training.furthest) for job, training in trainings.items())
+    return {row.run_id: _reached(each, row.state) for row, each in found if each is not None}
+
+
+def _reached(furthest: ReplicaProgress, state: RunState) -> Progress:
+    share = furthest.share if state is RunState.RUNNING else None
+    done = None if share is None else int(100 * share)
+    return Progress(progress_percentage=done, metrics=furthest.metrics)
 
 
 def tuning_now(clients: "Clients", run: Run, now: datetime) -> Run | None:

@@ -8,8 +8,7 @@ from trainmaster.client.runs.columns import FIELDS, Order, differing_columns, pa
 from trainmaster.client.runs.facts import SHOWN_STATES
 from trainmaster.client.runs.listing import Filters, KeptIndex, RunList, list_runs, sort_runs
 from trainmaster.client.times import parse_since
-from trainmaster.client.watch.now import read_percentages
-from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.client.watch.now import read_progress
 from trainmaster.web.faults import WrongQuery
 from trainmaster.web.pages.comparison import RUNS_MAX
 from trainmaster.web.source import INDEX, AnswerAge
@@ -65,7 +64,7 @@ def _read_list(ask: Ask, *, scanned_max: int | None) -> RunList:
     filters, order = filters_of(ask), _order(ask)
     if order is not None:
         rows = ask.source.follow(INDEX, AnswerAge.SLOW, KeptIndex, KeptIndex.look)
-        return _with_percentages(ask, sort_runs(rows, filters, order, limit=limit))
+        return _with_progress(ask, sort_runs(rows, filters, order, limit=limit), order)
     key = ("runs", limit, scanned_max, *((name, *_given_values(ask, name)) for name in _FILTERS))
     is_newest = not filters.by_content and filters.before is None
     found = ask.source.read(
@@ -73,13 +72,13 @@ def _read_list(ask: Ask, *, scanned_max: int | None) -> RunList:
         AnswerAge.LIVE if is_newest else AnswerAge.SLOW,
         lambda clients: list_runs(clients, filters, limit=limit, scanned_max=scanned_max),
     )
-    return _with_percentages(ask, found)
+    return _with_progress(ask, found)
 
 
-def _with_percentages(ask: Ask, found: RunList) -> RunList:
-    key = ("percentages", *(row.run_id for row in found.rows if row.state is RunState.RUNNING))
-    read = ask.source.read(key, AnswerAge.SLOW, lambda clients: read_percentages(clients, found.rows))
-    return found.with_percentages(read)
+def _with_progress(ask: Ask, found: RunList, order: Order | None = None) -> RunList:
+    key = ("progress", *((row.run_id, row.state) for row in found.rows))
+    read = ask.source.read(key, AnswerAge.SLOW, lambda clients: read_progress(clients, found.rows))
+    return found.with_progress(read, order)
 
 
 def _order(ask: Ask) -> Order | None:

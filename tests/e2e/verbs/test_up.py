@@ -1,5 +1,6 @@
 """`up --detach` leaves a stack running that commands in any folder find, until `down`."""
 
+import json
 import os
 import re
 import socket
@@ -160,6 +161,20 @@ def test_a_console_says_that_its_stack_is_starting(folder: Path) -> None:
         finally:
             stack.terminate()
             stack.communicate()
+
+
+def test_a_policy_of_ones_own_is_in_force_and_published(folder: Path) -> None:
+    policy = yaml.safe_load((ROOT / "functions" / "policy.yaml").read_text())
+    policy["admission"]["caps"].pop("runs_per_hour")
+    (folder / "policy.yaml").write_text(yaml.safe_dump(policy))
+    words = ("up", "--detach", "--console", "off", "--topology", str(quick_topology(folder)), "--policy")
+    refused = run(folder, *words, "none.yaml")
+    assert (refused.returncode, refused.stderr) == (2, "Error: none.yaml: No such file or directory\n")
+    assert run(folder, *words, "policy.yaml").returncode == 0
+    ledger = folder / ".trainmaster/storage/buckets/trainmaster-local-ledger"
+    assert json.loads((ledger / "deployment.json").read_text())["policy"] == policy
+    assert run(folder, "queue").stdout.split("started ")[1].split()[:3] == ["0", "this", "hour,"]
+    assert run(folder, "down").returncode == 0
 
 
 def test_a_policy_that_cannot_be_read_is_refused_when_the_stack_starts(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,9 @@ from urllib.parse import quote
 import yaml
 
 from trainmaster.cli.stack.news import News
+from trainmaster.client.context import context_in_cloud
 from trainmaster.client.deployment import deployment_document
+from trainmaster.client.submission.terms import read_policy
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
 from trainmaster.resources import DEPLOY, IMPORTED_FROM, ROOT, NotATopology, parse_topology, parse_yaml
 
@@ -63,6 +66,18 @@ def read_topology(path: Path, *, project: str, region: str) -> "Topology":
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise BadTopologyError(f"cannot read {path}: {error}") from error
     return topology_from(loaded, path, project=project, region=region)
+
+
+def with_policy(topology: "Topology", policy: Path) -> "Topology":
+    """The topology, whose functions read this policy.
+
+    Raises:
+        UnusableFile: the file cannot be read, or is not a valid policy.
+    """
+    read_policy(policy, context_in_cloud(topology.project, topology.region))
+    return replace(
+        topology, environment={**topology.environment, "TRAINMASTER_POLICY": str(policy.resolve())}
+    )
 
 
 def policy_path(topology: "Topology", functions: Path) -> Path:

@@ -55,6 +55,9 @@ class _KeepsWords(click.Command):
     "--topology", type=Path, metavar="FILE", help="the project's resources; default: those of a deployment"
 )
 @click.option(
+    "--policy", type=Path, metavar="FILE", help="what requests may ask for; default: this version's policy"
+)
+@click.option(
     "--project", default="trainmaster-local", show_default=True, metavar="ID", help="the project's id"
 )
 @click.option("--region", default="us-central1", show_default=True, help="the region")
@@ -149,12 +152,14 @@ def up(
     # Otherwise grpc's core logs every connection that a stop closes to the terminal; it reads this at import.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     import_parts_of(*VERTEX_CLIENT)  # the services need Vertex AI's messages, and none of its clients
-    from trainmaster.cli.stack.product import read_topology
+    from trainmaster.cli.stack.product import read_topology, with_policy
     from trainstack.stack.state import StateFolder, owner_of, refuse_other_project
 
     options = _options(given)
     options.check()
     topology = read_topology(given["topology"] or TOPOLOGY, project=options.project, region=options.region)
+    if given["policy"]:
+        topology = with_policy(topology, given["policy"])
     if owner_of(options.state) is None:
         refuse_other_project(options.state, options.project, options.region)
     if detach:

@@ -1,6 +1,7 @@
 """Projects of the usual kinds, each submitted unchanged: `tests/e2e/projects`."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -16,11 +17,14 @@ from .conftest import PROJECT, Trainmaster
 PROJECTS = Path(__file__).parents[1] / "projects"
 REQUEST = "model_name: {}\nscript: {}\nargs: [{}]\ncluster: {{chief: {{machine: n1-standard-4}}}}\n"
 OF_EACH = {
-    "src_layout": ("{module: digits.train, extras: [config], groups: [train]}", "--epochs=4", "loss: 0.25\n"),
-    "jobs_root": ("{root: ., file: jobs/train.py}", "", "scale: 0.5\n"),
-    "locked": ("{root: ., file: app/train.py}", "", "pyyaml: 6.0.3\n"),
-    "header": ("{root: ., file: train.py}", "", "header: true\n"),
-}
+    "src_layout": (
+        "{module: digits.train, extras: [config], groups: [train]}", "--epochs=4", "loss: 0.25\n", "loss",
+    ),
+    "jobs_root": ("{root: ., file: jobs/train.py}", "", "scale: 0.5\n", "train_loss"),
+    "locked": ("{root: ., file: app/train.py}", "", "pyyaml: 6.0.3\n", "loss"),
+    "header": ("{root: ., file: train.py}", "", "header: true\n", "val_accuracy"),
+}  # fmt: skip
+"""The script of each project, its arguments, the model that it leaves, and a curve that the run's page draws."""
 HF = (
     "--output_dir=/tmp/checkpoints",
     "--num_train_epochs=2",
@@ -45,6 +49,15 @@ def skip_without_torch() -> None:
         pytest.skip("trains with PyTorch only with TRAINMASTER_TEST_TORCH=1")
 
 
+def curves_of(run_id: str, stack: Project) -> list[str]:
+    """The names of the curves on the run's page."""
+    context = context_of_state(stack.state)
+    assert context is not None
+    with console_over(lambda: context) as console:
+        page = console.get(f"/runs/{run_id}").text
+    return re.findall(r"<figcaption>([\w-]+)", page)
+
+
 @pytest.fixture
 def projects(tmp_path: Path) -> Path:
     return shutil.copytree(PROJECTS, tmp_path / "projects")
@@ -54,7 +67,7 @@ def projects(tmp_path: Path) -> Path:
 def test_a_project_finds_its_own_modules_and_the_packages_that_it_names(
     projects: Path, trainmaster: Trainmaster, stack: Project
 ) -> None:
-    for name, (script, args, _) in OF_EACH.items():
+    for name, (script, args, *_) in OF_EACH.items():
         (projects / name / f"{name}.yaml").write_text(REQUEST.format(name.replace("_", "-"), script, args))
     files = [f"{name}/{name}.yaml" for name in OF_EACH]
     done = trainmaster("submit", *files, "--wait", "--context", f"local:{stack.state}", cwd=projects)
@@ -66,9 +79,13 @@ def test_a_project_finds_its_own_modules_and_the_packages_that_it_names(
         "the header of train.py",
     ):
         assert f"Installs the packages of {source}" in done.err
-    for run_id, (_, _, model) in zip(done.out.split(), OF_EACH.values(), strict=True):
+    models = stack.storage.bucket(f"{PROJECT}-models")
+    for run_id, (*_, model, curve) in zip(done.out.split(), OF_EACH.values(), strict=True):
         uri = stack.finished_record(run_id)["model"]["uri"].removeprefix(f"gs://{PROJECT}-models/")
-        assert stack.storage.bucket(f"{PROJECT}-models").blob(f"{uri}model.yaml").download_as_text() == model
+        assert models.blob(f"{uri}model.yaml").download_as_text() == model
+        installed = models.blob(f"{uri.removesuffix('model/')}installed.txt").download_as_text()
+        assert "pyyaml==" in installed.lower()
+        assert curve in curves_of(run_id, stack)
 
 
 @pytest.mark.slow(seconds=60)
@@ -88,7 +105,9 @@ def test_a_script_for_torchrun_trains_one_model_on_two_replicas(
     }
     assert ends.keys() == {"workerpool0-0 | rank 0 of 2", "workerpool1-0 | rank 1 of 2"}
     assert len(set(ends.values())) == 1
-    assert stack.finished_record(done.out.split()[0])["model"]["uri"]
+    run_id = done.out.split()[0]
+    assert stack.finished_record(run_id)["model"]["uri"]
+    assert "Loss" in curves_of(run_id, stack)
 
 
 @pytest.mark.slow(seconds=60)
@@ -103,12 +122,8 @@ def test_a_project_of_a_framework_has_its_curve_and_its_model_on_record(
     data = "\n".join(["a,b,label", *(f"{one},{one % 3},{int(one > 20)}" for one in range(40))])
     stack.storage.bucket(f"{PROJECT}-data").blob("table.csv").upload_from_string(data)
     words = ("--script", str(projects / name / script), "--name", name.replace("_", "-"), *options, "--wait")
-    found = context_of_state(stack.state)
-    assert found is not None
     done = trainmaster("submit", *words, "--context", f"local:{stack.state}", "--", *args, cwd=projects)
     assert done.status == 0, done.err
     record = stack.finished_record(done.out.split()[0])
     assert record["model"]["uri"]
-    with console_over(lambda: found) as console:
-        page = console.get(f"/runs/{record['run_id']}").text
-    assert f"<figcaption>{curve}" in page
+    assert curve in curves_of(record["run_id"], stack)

@@ -15,12 +15,14 @@ device = (
 torch.manual_seed(rank)
 model = DistributedDataParallel(torch.nn.Linear(1, 1).to(device))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(20):
+for step in range(1, 21):
     inputs = torch.rand(16, 1, device=device)
     loss = torch.nn.functional.mse_loss(model(inputs), 2 * inputs + 1)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+    if rank == 0 and step % 5 == 0:
+        print(f"Epoch [1/1], Step [{step}/20], Loss: {loss.item():.4f}", flush=True)
 print("rank", rank, "of", size, "ends with weight", round(model.module.weight.item(), 4), flush=True)
 if rank == 0:
     folder = Path(os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/", 1))

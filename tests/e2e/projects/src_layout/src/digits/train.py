@@ -1,6 +1,6 @@
 """The entry point: `python -m digits.train`."""
 
-import json
+import logging
 import os
 from pathlib import Path
 
@@ -15,8 +15,11 @@ from digits.fit import fit
 @click.option("--epochs", default=1)
 def main(epochs: int) -> None:
     """Train."""
-    loss = fit(epochs)
-    print(json.dumps({"event": "train_progress", "epoch": epochs, "loss": loss}), packaging.__name__)
+    logging.basicConfig(level=logging.INFO)
+    logging.info("packages are read by %s", packaging.__name__)
+    for epoch in range(1, epochs + 1):
+        loss = fit(epoch)
+        logging.info("Epoch %d/%d: loss %.4f", epoch, epochs, loss)
     folder = Path(os.environ["AIP_MODEL_DIR"].replace("gs://", "/gcs/", 1))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.yaml").write_text(yaml.safe_dump({"loss": loss}))

@@ -202,6 +202,18 @@ def test_a_search_of_the_page_is_bounded_and_can_be_continued(
     assert numbers(browser.get(older[1].replace("&amp;", "&")).text) == [0]
 
 
+def test_a_sorted_page_begins_with_the_newest_runs_and_gets_the_others(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_of_runs, "SEARCHED_MAX", 4)
+    with console_over(lambda: served.clients.context) as browser:
+        page = browser.get("/runs?sort=-recorded").text
+        assert ("of the newest 4 runs." in page, numbers(page)) == (True, [5, 4, 3, 2])
+        document = browser.get("/api/v1/runs?sort=-recorded").json()
+        assert [len(document["runs"]), document["bound_reached"]] == [6, False]
+        assert numbers(browser.get("/runs?sort=-recorded").text) == [5, 4, 3, 2, 1, 0]
+
+
 def test_the_page_names_its_command_quoted_for_a_shell(browser: Browser) -> None:
     page = browser.get("/runs?text=it's&state=failed&label=a%3Db").text
     assert (

@@ -25,6 +25,7 @@ _Followed = TypeVar("_Followed")
 class AnswerAge(Enum):
     """How old an answer may be before it is read again, in seconds: on a local stack, and in the cloud."""
 
+    NOW = (0.0, 0.0)
     LIVE = (0.3, 5.0)
     """What changes while someone watches: the newest runs, one run, the queue."""
     SLOW = (2.0, 60.0)

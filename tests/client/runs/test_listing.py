@@ -153,8 +153,30 @@ def test_a_kept_index_reads_again_only_what_may_have_changed(
 
         assert [operations() for _ in range(3)] == [3, 1, 1]
         write_row(served, row(12, state=RunState.RUNNING))
-        assert [len(kept.look()), operations()] == [13, 1]
+        assert [len(kept.look().rows), operations()] == [13, 1]
         write_row(served, row(12, ended_at=START, metrics={"loss": 0.001}))
         order = Order(name="loss")
         found = sort_runs(kept.look(), Filters(since=START + timedelta(minutes=6)), order, limit=2)
         assert ([each.run_id for each in found.rows], found.left_out) == (["run-12", "run-11"], 5)
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_a_kept_index_grows_from_look_to_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_settled: bool
+) -> None:
+    monkeypatch.setattr(listing, "PAGE_SIZE", 5)
+    ended_at = START if is_settled else None
+    with served_context(tmp_path) as served:
+        for number in range(12):
+            write_row(served, row(number, ended_at=ended_at))
+        kept, seen = KeptIndex(served.clients), []
+        for _ in range(4):
+            before = served.clients.storage_calls
+            found = kept.look(5)
+            names = [each.run_id for each in found.rows]
+            assert names == [f"run-{number}" for number in range(11, 11 - len(names), -1)]
+            seen.append((len(names), found.is_whole, served.clients.storage_calls - before))
+        write_row(served, row(12, ended_at=ended_at))
+        assert len(kept.look(5).rows) == 13
+    again = (1, 2, 2, 1) if is_settled else (1, 2, 3, 3)
+    assert seen == list(zip((5, 10, 12, 12), (False, False, True, True), again, strict=True))

@@ -52,7 +52,7 @@ def models(clients: "Clients", output: str) -> int:
     from trainmaster.client.rules.champions import list_champions, model_list, models_of
     from trainmaster.client.runs.listing import KeptIndex
 
-    rows = KeptIndex(clients).look()
+    rows = KeptIndex(clients).look().rows
     champions, problems = list_champions(clients)
     found = models_of(rows, champions)
     names, now = (each.name for each in found), datetime.now(UTC)

@@ -20,14 +20,15 @@ from trainmaster.client.rules.champions import (
     models_of,
     roll_back,
 )
-from trainmaster.client.runs.listing import Filters, KeptIndex, list_runs
+from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.client.shown.champion_lines import lineage_facts, value_text
 from trainmaster.orchestrator.core.champions.champion import Champion, Reign
 from trainmaster.orchestrator.core.names import in_team
 from trainmaster.orchestrator.core.requests.spec import Goal
 from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.web.pages.file_table import FileTable, file_table
-from trainmaster.web.source import INDEX, AnswerAge
+from trainmaster.web.pages.runs import read_index
+from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import (
     ActionOutcome,
     ApiRoute,
@@ -87,7 +88,7 @@ def _address_of_model(model: ListedModel) -> str:
 
 
 def _read_models(ask: Ask) -> tuple[list[ListedModel], Sequence[IndexRow], list[str]]:
-    rows = ask.source.follow(INDEX, AnswerAge.SLOW, KeptIndex, KeptIndex.look)
+    rows = read_index(ask).rows
     champions, problems = _read_champions(ask)
     return models_of(rows, champions), rows, problems
 

@@ -3,10 +3,19 @@
 import shlex
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 
 from trainmaster.client.runs.columns import FIELDS, Order, differing_columns, parse_order
 from trainmaster.client.runs.facts import SHOWN_STATES
-from trainmaster.client.runs.listing import Filters, KeptIndex, RunList, list_runs, sort_runs
+from trainmaster.client.runs.listing import (
+    SCANNED_MAX,
+    Filters,
+    IndexRows,
+    KeptIndex,
+    RunList,
+    list_runs,
+    sort_runs,
+)
 from trainmaster.client.times import parse_since
 from trainmaster.client.watch.now import read_progress
 from trainmaster.web.faults import WrongQuery
@@ -63,8 +72,8 @@ def _read_list(ask: Ask, *, scanned_max: int | None) -> RunList:
     limit = ask.whole("limit", LIMIT, LIMIT_MAX)
     filters, order = filters_of(ask), _order(ask)
     if order is not None:
-        rows = ask.source.follow(INDEX, AnswerAge.SLOW, KeptIndex, KeptIndex.look)
-        return _with_progress(ask, sort_runs(rows, filters, order, limit=limit), order)
+        index = read_index(ask, most=scanned_max)
+        return _with_progress(ask, sort_runs(index, filters, order, limit=limit), order)
     key = ("runs", limit, scanned_max, *((name, *_given_values(ask, name)) for name in _FILTERS))
     is_newest = not filters.by_content and filters.before is None
     found = ask.source.read(
@@ -73,6 +82,15 @@ def _read_list(ask: Ask, *, scanned_max: int | None) -> RunList:
         lambda clients: list_runs(clients, filters, limit=limit, scanned_max=scanned_max),
     )
     return _with_progress(ask, found)
+
+
+def read_index(ask: Ask, *, most: int | None = None) -> IndexRows:
+    """The rows of the index. `most`: if none was read yet, so many of the newest; pages ask again, and get the others."""
+    if most is not None:
+        return ask.source.follow(INDEX, AnswerAge.SLOW, KeptIndex, partial(KeptIndex.look, most=most))
+    found = ask.source.follow(INDEX, AnswerAge.SLOW, KeptIndex, KeptIndex.look)
+    is_part = not found.is_whole and len(found.rows) < SCANNED_MAX
+    return ask.source.follow(INDEX, AnswerAge.NOW, KeptIndex, KeptIndex.look) if is_part else found
 
 
 def _with_progress(ask: Ask, found: RunList, order: Order | None = None) -> RunList:

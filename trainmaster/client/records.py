@@ -16,6 +16,31 @@ SILENCE_MAX_S, SHORT_SILENCE_MAX_S = 60.0, 10.0
 """How long one request waits for the next bytes; the shorter where the caller limits the repeats."""
 
 
+def read_bytes(
+    storage: "StorageClient",
+    bucket: str,
+    name: str,
+    most: int,
+    *,
+    generation: int | None = None,
+    retry_s: float | None = None,
+) -> bytes | None:
+    """The object's content, of a larger one `most` bytes and one more; None if there is no such object, or generation.
+
+    `retry_s` as in `read_json`, which raises the same.
+    """
+    from google.api_core.exceptions import NotFound as ObjectNotFound
+    from google.cloud.storage.retry import DEFAULT_RETRY
+
+    retry = DEFAULT_RETRY if retry_s is None else DEFAULT_RETRY.with_timeout(retry_s)
+    silence_s = SILENCE_MAX_S if retry_s is None else SHORT_SILENCE_MAX_S
+    blob = storage.bucket(bucket).blob(name, generation=generation)
+    try:
+        return bytes(blob.download_as_bytes(end=most, raw_download=True, retry=retry, timeout=silence_s))
+    except ObjectNotFound:
+        return None
+
+
 def read_json(
     storage: "StorageClient", bucket: str, name: str, *, retry_s: float | None = None
 ) -> dict[str, Any] | None:
@@ -31,18 +56,8 @@ def read_json(
         NotFound: the object is not a JSON document, or larger than DOCUMENT_MAX_BYTES.
         google.api_core.exceptions.GoogleAPICallError: the object cannot be read.
     """
-    from google.api_core.exceptions import NotFound as ObjectNotFound
-    from google.cloud.storage.retry import DEFAULT_RETRY
-
-    retry = DEFAULT_RETRY if retry_s is None else DEFAULT_RETRY.with_timeout(retry_s)
-    silence_s = SILENCE_MAX_S if retry_s is None else SHORT_SILENCE_MAX_S
-    try:
-        content = (
-            storage.bucket(bucket)
-            .blob(name)
-            .download_as_bytes(end=DOCUMENT_MAX_BYTES, raw_download=True, retry=retry, timeout=silence_s)
-        )
-    except ObjectNotFound:
+    content = read_bytes(storage, bucket, name, DOCUMENT_MAX_BYTES, retry_s=retry_s)
+    if content is None:
         return None
     uri = object_uri(bucket, name)
     if len(content) > DOCUMENT_MAX_BYTES:

@@ -1,13 +1,14 @@
 """The objects that a run left behind, with sizes, generations and checksums."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import ClientRefused, Damaged, NotFound
 from trainmaster.client.find import Run
+from trainmaster.client.records import read_bytes
 from trainmaster.orchestrator.core.champions.champion import Reign
 from trainmaster.orchestrator.core.documents.codec import parse_json
 from trainmaster.orchestrator.core.names import object_uri, split_object_uri
@@ -37,7 +38,7 @@ class RemoteFile:
 
 
 def model_files(clients: "Clients", run: Run) -> list[RemoteFile]:
-    """The files of the run's model as the record lists them, and its manifest.
+    """The files of the run's model, and the documents that counted, as the record lists them.
 
     Raises:
         NotFound: the run has no model, or the ledger no longer has the list of its files.
@@ -52,8 +53,7 @@ def model_files(clients: "Clients", run: Run) -> list[RemoteFile]:
             f"The record of {run_id} lists {len(document['files'])} of the model's {listed.count} files. "
             f"Download everything: trainmaster download --all {run_id}"
         )
-    files = _listed_files(document, model.uri)
-    return files if "documents" in document else [*files, *_manifest(clients, model)]
+    return _listed_files(document, model.uri)
 
 
 def model_listing(clients: "Clients", run: Run) -> dict[str, Any]:
@@ -132,35 +132,12 @@ def _listing(clients: "Clients", uri: str, sha256: str | None) -> dict[str, Any]
 
 
 def _read(clients: "Clients", uri: str, most: int) -> bytes:
-    from google.api_core.exceptions import NotFound as ObjectNotFound
-
-    bucket, name = split_object_uri(uri)
-    try:
-        content: bytes = (
-            clients.storage.bucket(bucket).blob(name).download_as_bytes(end=most, raw_download=True)
-        )
-    except ObjectNotFound as missing:
-        raise NotFound(f"{uri} does not exist any more.") from missing
+    content = read_bytes(clients.storage, *split_object_uri(uri), most)
+    if content is None:
+        raise NotFound(f"{uri} does not exist any more.")
     if len(content) > most:
         raise Damaged(f"{uri} has more than {most} bytes.")
     return content
-
-
-def _manifest(clients: "Clients", model: Model) -> Iterator[RemoteFile]:
-    if model.manifest_uri is None:
-        return
-    bucket, name = split_object_uri(model.manifest_uri)
-    blob = clients.storage.bucket(bucket).get_blob(name)
-    if blob is None:
-        raise NotFound(f"{model.manifest_uri} does not exist any more.")
-    yield RemoteFile(
-        uri=model.manifest_uri,
-        path=name.rpartition("/")[2],
-        size_bytes=blob.size,
-        generation=blob.generation,
-        sha256=model.manifest_sha256,
-        is_beside_model=True,
-    )
 
 
 def objects_below(clients: "Clients", directory_uri: str) -> list[RemoteFile]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from trainmaster.client.records import read_bytes
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.orchestrator.core.retraining.arrivals import ARRIVALS_PREFIX, Batch, parse_batch
 from trainmaster.orchestrator.core.retraining.state import state_for
@@ -48,17 +49,15 @@ def _with_counts(rule: FoundRule, batches: Sequence[Batch], now: datetime) -> Fo
 
 
 def _batches(clients: "Clients") -> list[Batch]:
-    bucket = clients.storage.bucket(clients.context.ledger_bucket)
+    bucket = clients.context.ledger_bucket
     listed = clients.storage.list_blobs(bucket, prefix=ARRIVALS_PREFIX, fields="items(name),nextPageToken")
     names = [blob.name for blob in islice(listed, BATCHES_MAX)]
 
     def read(name: str) -> Batch | None:
-        from google.api_core.exceptions import NotFound
-
+        content = read_bytes(clients.storage, bucket, name, MAX_BATCH_BYTES - 1)
         try:
-            content = bucket.blob(name).download_as_bytes(end=MAX_BATCH_BYTES - 1, raw_download=True)
-            return parse_batch(name, content)
-        except (NotFound, ValueError):  # a tick has counted it, or it is not a batch
+            return None if content is None else parse_batch(name, content)  # a tick has counted it
+        except ValueError:  # it is not a batch
             return None
 
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:

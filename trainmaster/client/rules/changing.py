@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.errors import ClientRefused, NotFound, TimedOut
 from trainmaster.client.find import read_document
+from trainmaster.client.records import read_bytes
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.rules.listing import read_book, read_state, read_status
 from trainmaster.client.rules.orders import give_order
@@ -44,14 +45,7 @@ def examined_rules(
 
 
 def _read_template(clients: "Clients", uri: str) -> bytes | None:
-    from google.api_core.exceptions import NotFound as ObjectNotFound
-
-    bucket, name = split_object_uri(uri)
-    try:
-        blob = clients.storage.bucket(bucket).blob(name)
-        return bytes(blob.download_as_bytes(end=MAX_REQUEST_BYTES, raw_download=True))
-    except ObjectNotFound:
-        return None  # the check reports it with the other faults
+    return read_bytes(clients.storage, *split_object_uri(uri), MAX_REQUEST_BYTES)
 
 
 def drop_rule(

@@ -1,7 +1,6 @@
 """Reads rules: the files in the inbox, the rule book, and each rule's status and state."""
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_document
 from trainmaster.client.nearest import nearest_names
+from trainmaster.client.records import read_bytes
 from trainmaster.client.rules.arrived import READS_AT_ONCE, rules_with_arrivals
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.orchestrator.core.documents.codec import decoded
@@ -111,14 +111,13 @@ def read_rule_file(clients: "Clients", rule: FoundRule) -> RuleFile | None:
 
     Costs at most two reads. Of a file that is too large for a rule, the beginning.
     """
-    from google.api_core.exceptions import NotFound as ObjectNotFound
-
-    bucket = clients.storage.bucket(clients.context.inbox_bucket)
+    bucket = clients.context.inbox_bucket
     judged = [rule.status.generation] if rule.status is not None else []
     for generation in (*judged, None):
-        blob = bucket.blob(rule.dropped_name, generation=generation)
-        with suppress(ObjectNotFound):
-            content = blob.download_as_bytes(end=MAX_RULE_BYTES - 1, raw_download=True)
+        content = read_bytes(
+            clients.storage, bucket, rule.dropped_name, MAX_RULE_BYTES - 1, generation=generation
+        )
+        if content is not None:
             return RuleFile(text=content.decode(errors="replace"), is_judged=generation is not None)
     return None
 

@@ -5,6 +5,7 @@ import re
 from typing import TYPE_CHECKING
 
 from trainmaster.client.errors import ClientRefused, NotFound
+from trainmaster.client.records import read_bytes
 from trainmaster.client.rules.changing import changed_meanwhile, drop_rule
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.orchestrator.core.documents.codec import json_bytes
@@ -81,21 +82,17 @@ def set_enabled(clients: "Clients", rule: FoundRule, *, enabled: bool, timeout_s
         NotFound: the file is gone.
         TimedOut: the service has not answered in time; the file stays in the inbox.
     """
-    from google.api_core.exceptions import NotFound as ObjectNotFound
-
     if refusal := pause_refusal(rule, enabled=enabled):
         raise ClientRefused(refusal)
     blob = clients.storage.bucket(clients.context.inbox_bucket).get_blob(rule.dropped_name)
     if blob is None:
         raise NotFound(f"{rule.dropped_name} does not exist any more.")
-    try:
-        content = blob.download_as_bytes(end=MAX_RULE_BYTES, raw_download=True)
-    except ObjectNotFound as error:  # of this generation
-        raise ClientRefused(changed_meanwhile(rule.dropped_name)) from error
+    generation = int(blob.generation)
+    content = read_bytes(clients.storage, blob.bucket.name, blob.name, MAX_RULE_BYTES, generation=generation)
+    if content is None:
+        raise ClientRefused(changed_meanwhile(rule.dropped_name))
     changed = with_enabled(content, enabled=enabled, as_json=rule.dropped_name.lower().endswith(".json"))
-    status = drop_rule(
-        clients, rule.dropped_name, changed, if_generation=int(blob.generation), timeout_s=timeout_s
-    )
+    status = drop_rule(clients, rule.dropped_name, changed, if_generation=generation, timeout_s=timeout_s)
     if status.state is RuleStanding.REFUSED:
         raise ClientRefused("\n".join(status.problems or (status.reason or "the service refuses the file",)))
     return status

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainmaster.client.records import read_json
+from trainmaster.client.records import read_bytes, read_json
 from trainmaster.orchestrator.core.names import model_name_from, split_object_uri
 from trainmaster.orchestrator.core.runs.record import RunRecord, Source
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
@@ -93,16 +93,13 @@ def submitted_text(clients: "Clients", record: RunRecord) -> str | None:
 
 def uploaded_text(clients: "Clients", source: Source) -> str | None:
     """The text of the uploaded object, if that generation still exists and is a text."""
-    from google.api_core.exceptions import NotFound as ObjectNotFound
-
     if source.uri is None or source.generation is None or source.rule_id is not None:
         return None
     bucket, name = split_object_uri(source.uri)
-    blob = clients.storage.bucket(bucket).blob(name, generation=source.generation)
+    content = read_bytes(clients.storage, bucket, name, MAX_REQUEST_BYTES, generation=source.generation)
     try:
-        content: bytes = blob.download_as_bytes(end=MAX_REQUEST_BYTES, raw_download=True)
-        return content.decode()
-    except (ObjectNotFound, UnicodeDecodeError):
+        return None if content is None else content.decode()
+    except UnicodeDecodeError:
         return None
 
 

@@ -42,6 +42,17 @@ def test_steps_never_go_back_when_lines_come_twice_or_late(order: list[int]) -> 
     assert chief.steps_total == EPOCHS * STEPS
 
 
+def test_the_bar_of_the_trainer_says_how_much_of_all_epochs_is_done() -> None:
+    def printed(step: int, epoch: float) -> list[str]:
+        return [f" {step // 3}%|█ | {step}/300 [00:01<00:09, 2.9it/s]", f"{{'loss': 0.5, 'epoch': {epoch}}}"]
+
+    chief = progress_after(*printed(50, 0.5), " 40%|█ | 4/10 [00:01<00:09]", "{'eval_loss': 1, 'epoch': 1.0}")
+    assert (chief.epochs, chief.share) == (3, 1 / 3)
+    assert progress_after(*printed(50, 0.5), *printed(150, 1.5)).share == 0.5
+    of_epoch = ("50%|█ | 5/10 [00:01<00:09, 2.9it/s]", "{'loss': 0.5, 'epoch': 1}")
+    assert progress_after(*of_epoch).share is None
+
+
 def test_a_replica_is_known_from_its_start_line_before_its_first_step() -> None:
     start = {
         "event": "train_started",

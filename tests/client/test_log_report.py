@@ -66,8 +66,11 @@ LINES = {
     ),
     "{'loss': '0.25', 'grad_norm': 'nan', 'epoch': '0.5'}": Report(metrics={"loss": 0.25}, epoch=0.5),
     " 84%|███▍ | 320/380 [1:27:33<14:12, 14.21s/it] {'loss': 0.06, 'epoch': 4.21}": Report(
-        metrics={"loss": 0.06}, epoch=4.21
+        metrics={"loss": 0.06}, epoch=4.21, bar=320 / 380
     ),
+    " 10%|█         | 3/30 [00:01<00:09,  2.94it/s]": Report(bar=0.1),
+    "100%|██████████| 30/30 [00:10<00:00,  2.94it/s]": None,
+    "Map: 50%|█████     | 500/1000 [00:10<00:00,  2.94 examples/s]": None,
     "{'train_runtime': 12.3, 'train_steps_per_second': 5.2, 'train_loss': 0.5, 'epoch': 3.0}": Report(
         metrics={"train_loss": 0.5}, epoch=3
     ),

@@ -21,14 +21,23 @@ class Place:
     epochs: int | None = None
     steps: int | None = None
     """Of an epoch."""
+    bar: float | None = None
+    """As in `Report`."""
 
     def place_after(self, report: Report) -> Self:
-        """The place after a report: a line of Keras has no epoch, and is in the one that an earlier line began."""
+        """The place after a report: a line of Keras has no epoch, and is in the one that an earlier line began.
+
+        A bar and a part of an epoch say how many epochs there are; with whole ones, the bar may be that of an epoch.
+        """
+        epochs, bar = report.epochs or self.epochs, report.bar or self.bar
+        if bar and report.epoch and report.epoch % 1:
+            epochs = max(round(report.epoch / bar), 1)
         return replace(
             self,
             epoch=self.epoch if report.epoch is None else report.epoch,
-            epochs=report.epochs or self.epochs,
+            epochs=epochs,
             steps=report.steps or self.steps,
+            bar=bar,
         )
 
     def x_of(self, report: Report) -> tuple[str, float] | None:

@@ -49,6 +49,8 @@ class Report:
     """Of the epoch, from 1, if the steps of an epoch are known; else of the training."""
     steps: int | None = None
     """Of an epoch."""
+    bar: float | None = None
+    """The share of the steps of all epochs, as the bar of the Trainer says before its next dictionary says the epoch."""
 
 
 def reports_in(payload: str | Mapping[str, Any], text: str) -> Iterator[Report]:
@@ -79,8 +81,12 @@ def _report_of_document(payload: Mapping[str, Any]) -> Report | None:  # Any: as
 
 
 def _report_of_line(line: str) -> Report | None:
+    bar = _bar_of(line)
     if line.startswith("{'") or ("%|" in line and "{'" in line):
-        return _report_of_dictionary(line[line.index("{'") :])
+        report = _report_of_dictionary(line[line.index("{'") :])
+        return replace(report, bar=bar) if report else None
+    if bar is not None:
+        return Report(bar=bar)
     start = line[:PREFIX_MAX_CHARS].casefold().find("epoch")
     if any(level in line[: max(start, 0)] for level in _LEVELS):
         line = line[start:]
@@ -93,6 +99,14 @@ def _report_of_line(line: str) -> Report | None:
         report = Report(step=_count(step), steps=_count(steps)) if steps else Report()
     metrics = _kept(_named_numbers(_words(line))) if report.step is not None else {}
     return replace(report, metrics=metrics) if metrics else None
+
+
+def _bar_of(line: str) -> float | None:
+    """The share of a bar without a title that is not full: ` 10%|█         | 3/30 [00:01<00:09,  2.9it/s]`."""
+    percent, _, rest = line.partition("%|")
+    done, _, total = rest.partition("| ")[2].partition(" ")[0].partition("/")
+    count, most = _count(done), _count(total)
+    return count / most if percent.isdigit() and count and most and count < most else None
 
 
 def _report_of_dictionary(text: str) -> Report | None:

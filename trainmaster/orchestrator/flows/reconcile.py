@@ -14,6 +14,7 @@ from trainmaster.orchestrator.core.errors import JobNotFound, LeaseHeld, RecordD
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Failure
+from trainmaster.orchestrator.core.runs.moves import live_lease
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
 from trainmaster.orchestrator.flows.completion.complete import STEPS, complete_run, try_elsewhere
 from trainmaster.orchestrator.flows.lifecycle.finish import finish_run
@@ -22,7 +23,7 @@ from trainmaster.orchestrator.flows.lifecycle.transitions import finish_second_l
 from trainmaster.orchestrator.flows.listed_jobs import ListedJobs
 from trainmaster.orchestrator.flows.queue_pass import admit
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.submission.resume import resume
+from trainmaster.orchestrator.flows.submission.resume import resume, take_over
 from trainmaster.orchestrator.flows.turns import (
     ATTEMPTS_MAX,
     RUNS_SHARE,
@@ -110,6 +111,9 @@ def _look_at(
     if record.ended:
         return _look_at_ended(services, held)
     if record.state is RunState.WAITING:
+        if record.admission.slots and live_lease(record, services.clock.now()) is None:
+            # An attempt died while it submitted: its slot is the run's alone, and runs ahead of it may wait for it.
+            return take_over(services, held, None)
         waiting.append(held)  # the queue pass handles it
         return None
     if record.state is RunState.RESERVED:

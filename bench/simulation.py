@@ -73,6 +73,7 @@ def report(tally: Tally, seconds: float, broken: Mapping[int, int]) -> bool:
     print(
         f"of them not started      {tally.given_up:>12,}   by their deadline; {tally.kept} more started in time"
     )
+    print(f"jobs lost and retried    {tally.retries:>12,}   each gave its run another round")
     print(f"refused by caps          {tally.refused_by_caps:>12,}")
     print(f"duplicate jobs           {tally.duplicate_jobs:>12,}   limit 0, unless --beyond-lease")
     print(f"lost requests            {tally.lost:>12,}   limit 0")

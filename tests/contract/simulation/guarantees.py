@@ -16,6 +16,7 @@ from tests.contract.simulation.workload import SentRequest, TrainingJobs, Users
 from tests.contract.world import LEDGER
 from trainmaster.orchestrator.core.admission.actual_cost import final_cost
 from trainmaster.orchestrator.core.admission.caps import CountedStart
+from trainmaster.orchestrator.core.admission.retries import retries_of
 from trainmaster.orchestrator.core.errors import ObjectGone
 from trainmaster.orchestrator.core.job_names import same_job
 from trainmaster.orchestrator.core.names import (
@@ -97,15 +98,17 @@ def check_guarantees(simulation: Simulation, users: Users, training_jobs: Traini
 
 
 def notice_ids(record: RunRecord) -> Iterator[str]:
-    """The ids of the notices about the record's history; a state that recurs has a number at its end."""
+    """The ids of the notices about the record's history; a state that recurs has a number at its end, a retry its round."""
     times = Counter[RunState]()
     for step in record.history:
         times[step.state] += 1
         yield step.state.value if times[step.state] == 1 else f"{step.state}/{times[step.state]}"
+    jobs = enumerate(record.submission.abandoned_jobs, start=1)
+    yield from (f"retried/{number}" for number, job in jobs if job.was_lost)
 
 
 def _jobs_of(record: RunRecord | None) -> int:
-    """The number of jobs the run may have: one, and one more for each stockout."""
+    """The number of jobs the run may have: one, and one more for each stockout and retry."""
     return 1 if record is None else record.round + (record.job is not None)
 
 
@@ -115,9 +118,9 @@ def _count_waits(tally: Tally, records: dict[str, RunRecord]) -> None:
         for (state, began), (_, ended) in pairwise(moments):
             if state is RunState.WAITING:
                 tally.waits[_length((ended - began).total_seconds())] += 1
-        tally.stockouts += record.round
-        abandoned = record.submission.abandoned_jobs
-        tally.given_up += sum(job.why == "start_deadline" for job in abandoned)
+        tally.retries += (retries := retries_of(record))
+        tally.stockouts += record.round - retries
+        tally.given_up += sum(job.why == "start_deadline" for job in record.submission.abandoned_jobs)
         tally.kept += record.submission.giving_up is not None
         tally.refused_by_caps += record.rejection is not None and record.rejection.cap is not None
         tally.candidates[f"candidate {record.submission.candidate}"] += record.job is not None

@@ -36,6 +36,9 @@ def _document(number: int) -> dict[str, Any]:
         document["cluster"] = {"chief": {"machine": "n1-standard-4", "accelerator": TWO_GPUS}}
         document["scheduling"] = {"start_within_s": START_WITHIN_S}
         document["fallbacks"] = [{"cluster": {"chief": {"accelerator": {"count": 1}}}}, {"region": ELSEWHERE}]
+    if number % 3 == 0:
+        on = ["infrastructure", "out_of_memory"] if number % 2 else ["infrastructure"]
+        document["scheduling"] = {"retries": 1 + number % 2, "retry_on": on}
     if number % 5 == 2:
         document["labels"] = {"team": "blue"}
     return {**document, "champion": CHAMPION} if number < MODELS_WITH_CHAMPION else document

@@ -24,6 +24,7 @@ from tests.contract.simulation.steps import (
     finished,
     fired,
     logged,
+    lost,
     noticed,
     published,
     pushed,
@@ -66,6 +67,7 @@ OVERDUE = (
     TICK,
 )
 """A job that is given up; what follows is the service's."""
+RETRIED = {**SMALL, "scheduling": {"retries": 2}}
 LIMITED = request_rules_with(admission=Admission(limits=(Limit(jobs=1, per_model=True),)))
 CAPPED = request_rules_with(admission=Admission(caps=Caps(runs_per_hour=1)))
 DEAREST = Decimal("43.2")
@@ -328,6 +330,50 @@ SCENARIOS: Mapping[str, Scenario] = {
             logged(0),
             *finished(1),
             waited(31),
+            TICK,
+            trained(2),
+            TICK,
+        ),
+        ends=ENDED * 2,
+        jobs=3,
+        request_rules=LIMITED,
+        at_once=1,
+    ),
+    "a job that is lost before its start is logged, and its run's next job": Scenario(
+        steps=(uploaded("a", RETRIED), lost(0), logged(0), logged(0), waited(61), TICK, *finished(1), TICK),
+        jobs=2,
+    ),
+    "two jobs that are lost while they run, one without a log entry, and a third that fails for good": Scenario(
+        steps=(
+            uploaded("a", RETRIED),
+            becomes(0, JobState.RUNNING),
+            logged(0),
+            lost(0),
+            TICK,
+            waited(61),
+            TICK,
+            lost(1),
+            logged(1),
+            waited(301),
+            TICK,
+            becomes(2, JobState.RUNNING),
+            TICK,
+            lost(2),
+            logged(2),
+        ),
+        ends=(RunState.FAILED,),
+        jobs=3,
+    ),
+    "a lost job that frees its slot for another run": Scenario(
+        steps=(
+            uploaded("a", RETRIED),
+            uploaded("b"),
+            lost(0),
+            logged(0),
+            waited(181),
+            TICK,
+            *finished(1),
+            waited(61),
             TICK,
             trained(2),
             TICK,

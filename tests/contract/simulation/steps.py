@@ -11,7 +11,7 @@ from tests.contract.simulation.scenario_world import ScenarioWorld
 from tests.contract.world import REGION, START, Boundary
 from tests.narrowing import present
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
-from trainmaster.orchestrator.core.runs.job import JobState, Measured, Trial, TrialState
+from trainmaster.orchestrator.core.runs.job import Failure, JobState, Measured, Trial, TrialState
 from trainmaster.orchestrator.core.runs.states import END_OF
 from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.queue_pass import complete_and_admit
@@ -147,6 +147,15 @@ def cancelled_late(number: int) -> Step:
             world.jobs.become(name, JobState.CANCELLED, ran=False)
 
     return Step(act=act, retried=False)
+
+
+def lost(number: int) -> Step:
+    """The nth job ends after its start, by an error of the service."""
+    error = Failure(code=13, message="Internal error occurred. Please retry in a few minutes.")
+    return Step(
+        act=lambda world, _: world.jobs.become(world.job(number).name, JobState.FAILED, error=error),
+        retried=False,
+    )
 
 
 def deleted(number: int) -> Step:

@@ -27,6 +27,7 @@ class Tally:
     """Those of them that had not started by their deadline."""
     kept: int = 0
     """Jobs that started while they were being cancelled for that, and were kept."""
+    retries: int = 0
     refused_by_caps: int = 0
     freed_by_ends: int = 0
     """Starts that the cap on cost allows only because runs before them ended, and cost less than their maximum."""

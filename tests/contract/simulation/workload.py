@@ -21,12 +21,23 @@ from trainmaster.orchestrator.flows.services import Services
 REUSED_NAMES = 50
 """The number of names that users overwrite repeatedly."""
 ERROR_LATE_S = 60.0
+ERRORS: Mapping[str, Failure] = {
+    "fails": Failure(message="The replica workerpool0-0 exited with a non-zero status of 1.", code=13),
+    "is lost": Failure(message="Internal error occurred. Please retry in a few minutes.", code=13),
+    "runs out of memory": Failure(
+        message="The replica workerpool0-0 ran out of memory and exited with a non-zero status of 137(SIGKILL).",
+        code=3,
+    ),
+}
+"""Of the fates after which a job that ran has failed."""
 SAVED_AGAIN_S = 5.0
 FATES: Mapping[str, float] = {
-    "trains": 0.80,
+    "trains": 0.74,
     "trains without a manifest": 0.03,
     "trains, its manifest damaged": 0.02,
     "fails": 0.04,
+    "is lost": 0.04,
+    "runs out of memory": 0.02,
     "finds no capacity": 0.03,
     "is cancelled": 0.05,
     "expires": 0.02,
@@ -177,9 +188,10 @@ class TrainingJobs:
         if job.state in END_OF:
             return
         match fate:
-            case "fails":
+            case "fails" | "is lost" | "runs out of memory":
                 self._become(name, JobState.FAILED)
-                simulation.later(simulation.random.random() * ERROR_LATE_S, partial(self._explain, name))
+                late_s = simulation.random.random() * ERROR_LATE_S
+                simulation.later(late_s, partial(self._explain, name, ERRORS[fate]))
             case "finds no capacity":
                 simulation.jobs.become(name, JobState.FAILED, ran=False)
                 simulation.later(simulation.random.random() * ERROR_LATE_S, partial(self._stock_out, name))
@@ -214,8 +226,7 @@ class TrainingJobs:
         except JobNotFound:
             return
 
-    def _explain(self, name: str) -> None:
-        error = Failure(message="The replica workerpool0-0 exited with a non-zero status of 1.", code=13)
+    def _explain(self, name: str, error: Failure) -> None:
         self._simulation.jobs.become(name, JobState.FAILED, error=error)
 
     def _stock_out(self, name: str) -> None:

@@ -13,6 +13,7 @@ from trainmaster.orchestrator.core.notices.notice import (
     CHAMPION_PROMOTED,
     CHAMPION_ROLLED_BACK,
     RULE_QUARANTINED,
+    RUN_RETRIED,
     RUN_TYPES,
     CapPayload,
     ChampionPayload,
@@ -25,7 +26,7 @@ SCHEMA = json.loads((ROOT / "schemas" / "notice.v1.schema.json").read_text())
 
 
 def test_the_schema_has_exactly_these_types() -> None:
-    others = CHAMPION_PROMOTED, CHAMPION_ROLLED_BACK, RULE_QUARANTINED, CAP_REACHED
+    others = CHAMPION_PROMOTED, CHAMPION_ROLLED_BACK, RULE_QUARANTINED, CAP_REACHED, RUN_RETRIED
     assert sorted(SCHEMA["properties"]["type"]["enum"]) == sorted([*RUN_TYPES.values(), *others])
 
 

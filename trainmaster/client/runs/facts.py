@@ -46,12 +46,16 @@ def installed_uri(record: RunRecord) -> str | None:
 
 
 def cost_so_far(record: RunRecord, now: datetime) -> Decimal | None:
-    """About what a running job has cost: its estimated price per hour, for the time since its start. None if unknown."""
+    """About what a running run has cost: its jobs before, and its estimated price per hour since its job's start.
+
+    None if unknown.
+    """
     estimate = record.request.estimate if record.request else None
     started = record.job.start_time if record.job else None
     if record.ended or estimate is None or estimate.per_hour is None or started is None:
         return None
-    return estimate.per_hour * Decimal(max((now - started).total_seconds(), 0)) / 3600
+    earlier = sum((job.cost or Decimal(0) for job in record.submission.abandoned_jobs), Decimal(0))
+    return earlier + estimate.per_hour * Decimal(max((now - started).total_seconds(), 0)) / 3600
 
 
 def lacks_model(record: RunRecord) -> bool:

@@ -115,15 +115,17 @@ def repair_of(failure: Failure, run_id: str, record: RunRecord | None = None) ->
 
 def _with_machine(repair: str, record: RunRecord, failure: Failure) -> str:
     """With the memory of the replica's machine, the next larger one, and how to pay for one failure only."""
-    from trainmaster.client.machines import memory_of, next_larger  # they import the parser of YAML
+    from trainmaster.client.machines import shipped_machines  # they import the parser of YAML
+    from trainmaster.orchestrator.core.policy.memory import memory_of, next_larger
 
     pools = current_candidate(record).spec.cluster.pools
     number = re.match(r"workerpool([0-3])-", failure.replica or "")
     pool = pools[int(number[1]) if number else 0]
     machine, memory_gb = (pool.machine, memory_of(pool.machine)) if pool else ("", None)
-    if memory_gb is None:
+    if pool is None or memory_gb is None:
         return repair
-    larger = next_larger(machine)
+    accelerator = (pool.accelerator.type, pool.accelerator.count) if pool.accelerator else None
+    larger = next_larger(machine, shipped_machines(), accelerator)
     more = f"; {larger[0]} has {larger[1]:g} GB" if larger else ""
     once = "; with `scheduling.disable_retries` a failure ends the run at once, before restarts that cost as much again"
     return f"{repair}: {machine} has {memory_gb:g} GB{more}{once}"

@@ -70,7 +70,11 @@ def _actual(cost: Cost) -> str:
         return f"unknown without {', '.join(cost.unknown)}"
     total = shown_money(cost.total, cost.currency)
     roles = [f"{role} {shown_money(amount, cost.currency)}" for role, amount in cost.roles.items()]
-    return f"{total}: {', '.join(roles)}" if len(roles) > 1 else total
+    earlier = (
+        [] if cost.earlier_jobs is None else [f"earlier jobs {shown_money(cost.earlier_jobs, cost.currency)}"]
+    )
+    parts = [*roles, *earlier]
+    return f"{total}: {', '.join(parts)}" if len(parts) > 1 else total
 
 
 def _so_far(amount: Decimal | None, currency: str) -> str:

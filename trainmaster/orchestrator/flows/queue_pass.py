@@ -11,6 +11,7 @@ from contextlib import suppress
 from trainmaster.orchestrator.core import errors
 from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass
+from trainmaster.orchestrator.core.admission.waiting import is_resting
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.runs.moves import live_lease
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -108,7 +109,8 @@ def _try_as_turn(
 
 def _try_run(services: Services, queue_pass: QueuePass, place: Place, *, reclaim: bool) -> FlowResult | None:
     held = services.ledger.find(place.run_id)
-    if held is None or held.record.state not in (RunState.RESERVED, RunState.WAITING):
+    is_waiting = held is not None and held.record.state in (RunState.RESERVED, RunState.WAITING)
+    if held is None or not is_waiting or is_resting(held.record, services.clock.now()):
         services.queue.remove(place)
         queue_pass.mark_gone(place.run_id)
         return None

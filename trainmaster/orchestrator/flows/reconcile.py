@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 from trainmaster.orchestrator.core.admission.start_deadline import WHY, is_given_up
+from trainmaster.orchestrator.core.admission.waiting import is_resting
 from trainmaster.orchestrator.core.completion.outcome import job_vanished
 from trainmaster.orchestrator.core.completion.steps import all_over
 from trainmaster.orchestrator.core.documents.codec import encoded_time
@@ -111,11 +112,7 @@ def _look_at(
     if record.ended:
         return _look_at_ended(services, held)
     if record.state is RunState.WAITING:
-        if record.admission.slots and live_lease(record, services.clock.now()) is None:
-            # An attempt died while it submitted: its slot is the run's alone, and runs ahead of it may wait for it.
-            return take_over(services, held, None)
-        waiting.append(held)  # the queue pass handles it
-        return None
+        return _look_at_waiting(services, held, waiting)
     if record.state is RunState.RESERVED:
         add_row(services, held)
         return resume(services, held)
@@ -123,6 +120,16 @@ def _look_at(
     if check_at is not None and check_at <= services.clock.now():
         held = finish_second_look(services, held)
     return _ask_job(services, held, listed)
+
+
+def _look_at_waiting(services: Services, held: Held, waiting: list[Held]) -> FlowResult | None:
+    record, now = held.record, services.clock.now()
+    if record.admission.slots and live_lease(record, now) is None:
+        # An attempt died while it submitted: its slot is the run's alone, and runs ahead of it may wait for it.
+        return take_over(services, held, None)
+    if not is_resting(record, now):
+        waiting.append(held)  # the queue pass handles it
+    return None
 
 
 def _unreadable(marker: Marker, damaged: RecordDamaged) -> FlowResult:

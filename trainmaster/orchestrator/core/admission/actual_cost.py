@@ -1,11 +1,12 @@
 """The cost of a run's job, by the service's times and the price table.
 
 A job costs from its start, when it first runs, to its end: waiting in Vertex AI's queue costs nothing, and a job that
-never ran costs nothing. Replicas that restarted count throughout. Jobs that found no capacity never ran; second jobs,
-which are cancelled, are not counted.
+never ran costs nothing. Replicas that restarted count throughout. Jobs that found no capacity never ran; those that were
+lost count with the cost on record; second jobs, which are cancelled, are not counted.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 
@@ -22,7 +23,7 @@ _SECONDS_PER_HOUR = 3600
 
 
 def cost_of(record: RunRecord, job: Job, prices: Prices) -> Cost:
-    """What the run's ended job cost on the machines of the candidate that was submitted.
+    """What this ended job of the run cost, its last one so far, on the machines of the candidate that was submitted.
 
     Raises:
         ValueError: the run was rejected.
@@ -54,20 +55,36 @@ def cost_of(record: RunRecord, job: Job, prices: Prices) -> Cost:
     )
 
 
+def with_earlier_jobs(cost: Cost, record: RunRecord) -> Cost:
+    """The cost of the run's last job, with what the jobs before it cost that had started."""
+    ran = [job for job in record.submission.abandoned_jobs if job.cost is not None or job.was_lost]
+    if not ran:
+        return cost
+    unknown = [f"the cost of {job.job}" for job in ran if job.cost is None]
+    earlier = sum((job.cost or Decimal(0) for job in ran), Decimal(0))
+    total = None if cost.total is None or unknown else cost.total + earlier
+    return replace(cost, total=total, earlier_jobs=earlier, unknown=tuple(sorted((*cost.unknown, *unknown))))
+
+
+def cost_without_job(record: RunRecord) -> Cost | None:
+    """The cost of a run that ends between two jobs; None for one that never had a job that ran, or without an estimate."""
+    estimate = record.request.estimate if record.request is not None else None
+    if estimate is None:
+        return None
+    nothing = Cost(currency=estimate.currency, as_of=estimate.as_of, total=Decimal(0))
+    cost = with_earlier_jobs(nothing, record)
+    return None if cost is nothing else cost
+
+
 def final_cost(record: RunRecord) -> Decimal | None:
     """What an ended run has cost in all: nothing without a job. None: unknown, or a second job may have cost as well."""
     submission, cost = record.submission, record.completion.cost if record.completion else None
     is_open = bool(submission.second_jobs) or submission.second_job_check_at is not None
     if record.request is None or not record.ended or is_open:
         return None
-    if record.job is None:
-        return earlier_cost(record)
+    if record.job is None and cost is None:
+        return Decimal(0)
     return cost.total if cost is not None else None
-
-
-def earlier_cost(record: RunRecord) -> Decimal:
-    """What the run's earlier jobs cost that had started, as far as that is known."""
-    return sum((job.cost for job in record.submission.abandoned_jobs if job.cost is not None), Decimal(0))
 
 
 def _spans(job: Job, *, is_tuning: bool) -> Mapping[str, tuple[datetime, datetime | None]]:

@@ -50,16 +50,29 @@ class Candidate:
 def candidates_of(record: RunRecord) -> tuple[Candidate, ...]:
     """The candidates of a run on record, which write where the record says: the policy may have changed since.
 
+    A machine on which a job of the run ran out of memory is replaced by the one that the record names.
+
     Raises:
         ValueError: the run was rejected.
     """
     if record.request is None:
         raise ValueError(f"run {record.run_id} was rejected, so it has no candidates")
-    prefix = output_prefix_uri(record.request.output_uri)
+    prefix, larger = output_prefix_uri(record.request.output_uri), record.submission.machines or {}
     return tuple(
-        replace(candidate, spec=replace(candidate.spec, output_prefix_uri=prefix))
+        replace(candidate, spec=with_machines(replace(candidate.spec, output_prefix_uri=prefix), larger))
         for candidate in parse_candidates(record.request.document)
     )
+
+
+def with_machines(spec: JobSpec, others: Mapping[str, str]) -> JobSpec:
+    """The spec with other machine types in place of these."""
+    if not others:
+        return spec
+    pools = {
+        role: replace(pool, machine=others.get(pool.machine, pool.machine))
+        for role, pool in pools_of(spec.cluster)
+    }
+    return replace(spec, cluster=replace(spec.cluster, **pools))
 
 
 def current_candidate(record: RunRecord) -> Candidate:

@@ -5,17 +5,19 @@ which is higher.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import accumulate
 from typing import TypeAlias
 
 from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates, pools_of
 from trainmaster.orchestrator.core.admission.prices import Prices, series_of
+from trainmaster.orchestrator.core.admission.retries import tries_of
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Refused, listed
 from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
 from trainmaster.orchestrator.core.policy.currency import money
-from trainmaster.orchestrator.core.policy.policy import Policy
+from trainmaster.orchestrator.core.policy.policy import Machines, Policy
 from trainmaster.orchestrator.core.requests.draft import FALLBACKS
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import Disk, JobSpec, WorkerPool, boot_disks
@@ -28,30 +30,35 @@ SERVICE_TIMEOUT_S = 7 * 24 * 3600
 https://cloud.google.com/vertex-ai/docs/reference/rest/v1/CustomJobSpec#Scheduling"""
 
 
-def estimate(spec: JobSpec, region: str, prices: Prices) -> Estimate:
-    """What the job costs in that region: `at_most` is the hourly price times the longest time that the job may run.
+def estimate(spec: JobSpec, region: str, prices: Prices, machines: Sequence[Machines] = ()) -> Estimate:
+    """What a run costs in that region: `at_most` is the hourly price times the longest time that its job may run.
 
-    For tuning, every trial counts with that time; `per_hour` counts as many trials as may run in parallel.
+    For tuning, every trial counts with that time; `per_hour` counts as many trials as may run in parallel. Every retry
+    counts as another job, on larger machines of the policy's `machines` if it may take those.
     """
-    roles = role_prices(spec, region, prices)
-    unknown = unknown_of(roles)
+    tries = [role_prices(one, region, prices) for one in tries_of(spec, machines)]
+    unknown = tuple(sorted({name for roles in tries for name in unknown_of(roles)}))
     if unknown:
         return Estimate(currency=prices.currency, as_of=prices.as_of, unknown=unknown)
-    one = sum((role.per_hour for role in roles.values()), Decimal(0))
+    one, *more = accumulate(
+        (sum((role.per_hour for role in roles.values()), Decimal(0)) for roles in tries), max
+    )
     trials, at_once = 1, 1
     if spec.tuning:
         trials, at_once = spec.tuning.max_trials, min(spec.tuning.parallel_trials, spec.tuning.max_trials)
     hours = Decimal(spec.scheduling.timeout_s or SERVICE_TIMEOUT_S) / 3600
     known = Estimate(currency=prices.currency, as_of=prices.as_of)
-    return replace(known, per_hour=one * at_once, at_most=one * trials * hours)
+    return replace(known, per_hour=one * at_once, at_most=sum(more, one) * trials * hours)
 
 
-def estimate_of(candidates: Iterable[Candidate], prices: Prices) -> Estimate:
+def estimate_of(
+    candidates: Iterable[Candidate], prices: Prices, machines: Sequence[Machines] = ()
+) -> Estimate:
     """The estimate of the most expensive candidate, because any of them may run.
 
     If a candidate's price is unknown, the most expensive of the others is a lower bound.
     """
-    estimates = [estimate(candidate.spec, candidate.region, prices) for candidate in candidates]
+    estimates = [estimate(candidate.spec, candidate.region, prices, machines) for candidate in candidates]
     unknown = {reason for estimated in estimates for reason in estimated.unknown}
     dearest = max(estimates, key=lambda estimated: estimated.at_most or 0)
     return replace(dearest, unknown=tuple(sorted(unknown)))
@@ -136,7 +143,10 @@ def with_price(
     if isinstance(request, Refused) or policy is None or prices is None or not policy.admission.priced:
         return request
     caps, candidates, table = policy.admission.caps, parse_candidates(request.document), prices()
-    estimates = [(candidate, estimate(candidate.spec, candidate.region, table)) for candidate in candidates]
+    estimates = [
+        (candidate, estimate(candidate.spec, candidate.region, table, policy.machines))
+        for candidate in candidates
+    ]
     faults = [fault for pair in estimates if (fault := _too_dear(caps, *pair, table))]
     unknown = [_unknown(caps, *pair) for pair in estimates if caps.of_cost and pair[1].unknown]
     if caps.unknown_prices is UnknownPrices.REFUSE:
@@ -144,7 +154,9 @@ def with_price(
     if faults:
         return Refused(faults=tuple(sorted(fault.moved(request.written_path) for fault in faults)))
     warnings = {*request.warnings, *(fault.moved(request.written_path) for fault in unknown)}
-    return replace(request, warnings=tuple(sorted(warnings)), estimate=estimate_of(candidates, table))
+    return replace(
+        request, warnings=tuple(sorted(warnings)), estimate=estimate_of(candidates, table, policy.machines)
+    )
 
 
 def _unknown(caps: Caps, candidate: Candidate, found: Estimate) -> Fault:
@@ -171,7 +183,7 @@ def _too_dear(caps: Caps, candidate: Candidate, found: Estimate, prices: Prices)
         problem=f"the run may cost too much, mostly for {role}",
         found=cost,
         allowed=allowed,
-        repair="set a shorter scheduling.timeout_s, use fewer replicas or smaller machines, "
+        repair="set a shorter scheduling.timeout_s, use fewer replicas, retries or smaller machines, "
         f"or ask for {name} to be raised in the policy",
     )
 

@@ -74,11 +74,11 @@ def _with_request(row: index.IndexRow, record: RunRecord) -> index.IndexRow:
 
 
 def _with_job(row: index.IndexRow, record: RunRecord) -> index.IndexRow:
-    if record.job is None:
-        return row
-    name, cost = record.job.name, record.completion.cost if record.completion else None
-    row = replace(row, job_kind=job_kind(name), job_id=job_id(name), region=job_region(name))
+    if record.job is not None:
+        name = record.job.name
+        row = replace(row, job_kind=job_kind(name), job_id=job_id(name), region=job_region(name))
     if (queued := queued_job(record)) is not None:
         after = cut(queued.next_candidate, index.VALUE_MAX_CHARS) if queued.next_candidate else None
         row = replace(row, queued_since=queued.since, next_candidate=after, start_by=queued.start_by)
+    cost = record.completion.cost if record.completion else None
     return replace(row, cost=cost.total) if cost is not None else row

@@ -64,6 +64,12 @@ def may_wait(record: RunRecord, now: datetime) -> bool:
     return record.cancel_requested_at is None and reason_to_give_up(record, now) is None
 
 
+def is_resting(record: RunRecord, now: datetime) -> bool:
+    """Whether the run waits before a retry, outside the queue."""
+    waiting = record.admission.waiting
+    return waiting is not None and waiting.rests and waiting.not_before > now
+
+
 def with_refused_candidate(record: RunRecord, candidate: Candidate, outcome: str, now: datetime) -> RunRecord:
     """The record with a candidate that the service refused. `WAIT_IN_ALL` counts from the first refusal."""
     record = _with_answer(with_try(record, candidate, outcome, now))
@@ -117,7 +123,7 @@ def attempts_of(record: RunRecord) -> int:
 
 
 def _stockouts_of_last(abandoned: Sequence[AbandonedJob], candidates: Sequence[Candidate]) -> int:
-    return sum(job.candidate == len(candidates) - 1 for job in abandoned)
+    return sum(job.candidate == len(candidates) - 1 and not job.was_lost for job in abandoned)
 
 
 def stocked_out(

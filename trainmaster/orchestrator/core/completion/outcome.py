@@ -102,7 +102,7 @@ def _failure(state: RunState, job: Job) -> Failure | None:
 
 EXHAUSTED, UNAVAILABLE = 8, 14
 """google.rpc.Code: https://cloud.google.com/apis/design/errors#handling_errors"""
-_OF_THE_REQUEST = (3, 5, 6, 7, 11, 12, 16)
+OF_THE_REQUEST = (3, 5, 6, 7, 11, 12, 16)
 """Codes that blame the request; their messages quote it, including image names.
 
 9, FAILED_PRECONDITION, is not one of them: the service also reports an exhausted quota with it.
@@ -124,7 +124,7 @@ def stockout_of(job: Job, scheduling: Scheduling | None = None) -> str | None:
     if job.has_started:
         return None
     code, message = (job.error.code, job.error.message) if job.error is not None else (0, "")
-    if code in _OF_THE_REQUEST:
+    if code in OF_THE_REQUEST:
         return None
     if job.state in _WITHOUT_SUCCESS and scheduling is not None and _waited_in_vain(job, scheduling):
         return message or "it did not start within its max_wait_s"

@@ -13,13 +13,13 @@ NEXT_ATTEMPT = "Internal error occurred for the current attempt"
 Source: https://cloud.google.com/vertex-ai/docs/training/understanding-training-service
 """
 RESTARTED = re.compile(rf"\b(?:is|are) restarted\b|{NEXT_ATTEMPT}")
-_KILL = 137
+KILL, TERMINATED = 137, 143
 _SIGNALS = {
     132: "crashed (SIGILL): a package was built for another processor",
     134: "aborted (SIGABRT): the lines above its end say why",
     135: "crashed (SIGBUS), usually because /dev/shm or the disk was full",
     136: "crashed (SIGFPE): native code divided by zero",
-    _KILL: "killed (SIGKILL), usually because it ran out of memory",
+    KILL: "killed (SIGKILL), usually because it ran out of memory",
     139: "crashed (SIGSEGV): native code accessed memory that is not its own",
 }
 """By exit status: 128 and the number of the signal that ended the program."""
@@ -37,7 +37,13 @@ class ReplicaExit:
     @property
     def was_killed(self) -> bool:
         """Whether the program had no chance to write why it ended."""
-        return self.status == _KILL
+        return self.status == KILL
+
+    @property
+    def pool(self) -> int:
+        """The number of its worker pool; 0 if the name is of another form."""
+        number = self.replica.removeprefix("workerpool").partition("-")[0]
+        return int(number) if number.isdigit() else 0
 
     @property
     def signal_text(self) -> str | None:

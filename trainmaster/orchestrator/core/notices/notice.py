@@ -18,6 +18,7 @@ from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 PREFIX = "trainmaster."
 RUN_PREFIX = "trainmaster.run."
 RUN_TYPES: Mapping[RunState, str] = {state: f"{RUN_PREFIX}{state}.v1" for state in RunState}
+RUN_RETRIED = f"{RUN_PREFIX}retried.v1"
 CHAMPION_PROMOTED = "trainmaster.champion.promoted.v1"
 CHAMPION_ROLLED_BACK = "trainmaster.champion.rolled_back.v1"
 RULE_QUARANTINED = "trainmaster.rule.quarantined.v1"
@@ -37,7 +38,10 @@ class Notice:
 
 @dataclass(frozen=True, kw_only=True)
 class RunPayload:
-    """A run entered a state. The last five fields are set only when it ended."""
+    """A run entered a state, or is retried. The last five fields are set only when it ended.
+
+    `why` and `reason` are set only when it is retried, and say how `job_name` was lost.
+    """
 
     run_id: str
     state: RunState
@@ -45,6 +49,8 @@ class RunPayload:
     team: str | None = None
     model_name: str | None = None
     job_name: str | None = None
+    why: str | None = None
+    reason: str | None = None
     model_uri: str | None = None
     metrics: Mapping[str, float] | None = None
     error: Failure | None = None
@@ -109,6 +115,22 @@ def run_entered(record: RunRecord, number: int, record_uri: str) -> Notice:
     notice_id = f"{record.run_id}/{step.state}"
     notice_id = notice_id if times == 1 else f"{notice_id}/{times}"
     return _notice(notice_id, RUN_TYPES[step.state], record.run_id, step.at, entered)
+
+
+def run_retried(record: RunRecord, record_uri: str) -> Notice:
+    """The notice of the retry that this record, which waits again, has just begun."""
+    lost = record.submission.abandoned_jobs[-1]
+    payload = RunPayload(
+        run_id=record.run_id,
+        state=record.state,
+        record_uri=record_uri,
+        job_name=lost.job,
+        why=lost.why,
+        reason=lost.reason,
+        team=record.source.team,
+        model_name=record.model_name,
+    )
+    return _notice(f"{record.run_id}/retried/{record.round}", RUN_RETRIED, record.run_id, lost.at, payload)
 
 
 def champion_changed(notice_type: str, changed: ChampionPayload, at: datetime) -> Notice:

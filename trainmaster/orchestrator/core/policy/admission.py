@@ -65,6 +65,7 @@ class Admission:
     submits what may cost more than `confirm_above_usd`, in the price table's currency. Requests may ask for `max_priority`
     at most, and must have `required_labels`, because a limit by label does not cover runs without that label.
     `start_within_s` is the deadline for the start of jobs whose request names none.
+    Requests may ask for `max_retries` at most.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -73,6 +74,7 @@ class Admission:
     confirm_above_usd: Decimal = Decimal(50)
     max_priority: int | None = None
     start_within_s: int | None = None
+    max_retries: int = 3
     required_labels: tuple[str, ...] = ()
 
     @property

@@ -12,6 +12,7 @@ from trainmaster.orchestrator.core.policy.admission import DEFAULT_PRIORITY
 from trainmaster.orchestrator.core.requests.draft import Draft, Running
 from trainmaster.orchestrator.core.requests.placeholders import text_with_values
 from trainmaster.orchestrator.core.requests.script import CONTINUE_VARIABLE
+from trainmaster.orchestrator.core.runs.job import RetryOn
 
 DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _HYPERDISK = ("hyperdisk-balanced",)
@@ -174,6 +175,7 @@ class Scheduling:
 
     Requests without a timeout get the policy's; only records of older versions and converted jobs have none.
     `start_within_s` None is START_WITHIN_S; with a flexible start, `max_wait_s` counts instead.
+    `retries` further jobs follow one that was lost; Vertex AI's own restarts within a job do not count.
     """
 
     timeout_s: int | None = None
@@ -183,6 +185,8 @@ class Scheduling:
     max_wait_s: int | None = None
     disable_retries: bool = False
     start_within_s: int | None = None
+    retries: int = 0
+    retry_on: tuple[RetryOn, ...] = (RetryOn.INFRASTRUCTURE, RetryOn.PREEMPTION)
 
     @property
     def longest_wait_s(self) -> int:
@@ -299,7 +303,7 @@ def spec_from(document: Mapping[str, Any]) -> JobSpec:
         model_name=document["model_name"],
         cluster=_cluster(document),
         tuning=decoded(Tuning, {**tuning, "document": tuning}) if tuning else None,
-        scheduling=Scheduling(**document.get("scheduling", {})),
+        scheduling=decoded(Scheduling, document.get("scheduling", {})),
         labels=document.get("labels", {}),
         output_prefix_uri=document.get("output", {}).get("prefix_uri"),
         model_uri=document.get("model_uri"),

@@ -100,9 +100,10 @@ class LongCopy:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What the run's job cost: the seconds in which its replicas ran, by the service's times, at the table's prices.
+    """What the run's jobs cost: the seconds in which their replicas ran, by the service's times, at the table's prices.
 
-    `total` is None if a price or a time is unknown; `unknown` names it.
+    `total` is of all jobs, the other amounts of the last one. `total` is None if a price or a time is unknown; `unknown`
+    names it.
     """
 
     currency: str
@@ -115,6 +116,8 @@ class Cost:
     """By role, all replicas together; without the roles whose price is unknown."""
     trials: Mapping[str, Decimal] | None = None
     """Of a tuning: by trial, those that ran; without an unknown price."""
+    earlier_jobs: Decimal | None = None
+    """Of the jobs before the last one that had started and whose cost is known; None without any."""
     unknown: tuple[str, ...] = ()
 
 

@@ -65,6 +65,26 @@ class Failure:
     """The last error lines that this replica wrote, oldest first."""
 
 
+class RetryOn(StrEnum):
+    """After which losses of a job that had started its run gets another one."""
+
+    INFRASTRUCTURE = "infrastructure"
+    PREEMPTION = "preemption"
+    OUT_OF_MEMORY = "out_of_memory"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobLoss:
+    """How a job that had started was lost without a fault of its program or its request.
+
+    `reason` is in the service's words. `pool` is the number of the worker pool that ran out of memory.
+    """
+
+    why: RetryOn
+    reason: str
+    pool: int = 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class RecordedTrial:
     """What the record keeps of a trial: the number of its measurements, and the one that counts."""

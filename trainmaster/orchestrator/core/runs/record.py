@@ -12,7 +12,7 @@ from trainmaster.orchestrator.core.documents.codec import encoded, json_bytes
 from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.names import run_id_in_group
 from trainmaster.orchestrator.core.runs.end import Completion, Model, Rejection, TuningResult
-from trainmaster.orchestrator.core.runs.job import Failure, Progress, RecordedJob
+from trainmaster.orchestrator.core.runs.job import Failure, Progress, RecordedJob, RetryOn
 from trainmaster.orchestrator.core.runs.sender import Commit, Sender
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 from trainmaster.orchestrator.core.sizes import MAX_RECORD_BYTES
@@ -35,6 +35,8 @@ class Waiting:
     """The full limit under which the run waits for a slot; no other run waits behind it."""
     lacks: str | None = None
     """What this deployment lacks: the class of the runs that wait behind each other for the same repair of it."""
+    rests: bool = False
+    """Its job was lost: until `not_before` it has no place in the queue, and no run waits behind it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +69,14 @@ class AbandonedJob:
     reason: str
     at: datetime
     why: str = "no_capacity"
-    """Or `start_deadline`: it had not started in time."""
+    """Before it ran, no_capacity or start_deadline; after its start, one of RetryOn."""
     cost: Decimal | None = None
-    """What it cost, if it had started and that is known."""
+    """What it cost, if it had started. None: nothing, or unknown."""
+
+    @property
+    def was_lost(self) -> bool:
+        """Whether it had started, and the run was retried."""
+        return self.why in set(RetryOn)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +117,8 @@ class SubmissionState:
     """Recorded before the job is cancelled; no other job is submitted until that one has been read in an end state."""
     not_started_logged_at: datetime | None = None
     """When the log last named the job among those that do not start."""
+    machines: Mapping[str, str] | None = None
+    """The machine types that replace others of the request, since a job ran out of memory on these."""
     second_jobs: tuple[str, ...] = ()
     """Names of further jobs that were submitted for this run, and cancelled."""
     unanswered: int = 0

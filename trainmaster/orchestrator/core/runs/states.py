@@ -11,8 +11,8 @@
                          ▼            │ refused
                      submitted ◀──────┘ job created, or found and adopted
                          │
-                         ▼
-                      running ┄┄┄┄┄┄┄▶ waiting, when a job that was given up ran for a moment
+                         ▼     lost and retried, or given up when it started
+                      running ──────────────▶ waiting
                          │ the job's own state, read from the service
          ┌───────────────┼────────────────┬ ┄ ┄ ┄ ┄ ┄ ┄ ┄ ┄ ┄ ┐
          ▼               ▼                ▼                    ▼
@@ -21,8 +21,8 @@
 
 - reserved: the record exists; its lease says which attempt may submit, and until when.
 - waiting: there is no room. The run is tried again after `not_before`, or when another run ends.
-- submitted returns to waiting only when its job ended for lack of capacity before it ran. That job is abandoned,
-  the next candidate is due, and another round begins.
+- submitted returns to waiting when its job ended for lack of capacity before it ran, and running when its job was lost
+  and the request asks for retries. That job is abandoned, and another round begins, with the next or the same candidate.
 - a job that has not started by its deadline is given up if a later candidate exists. The record says so first
   (`submission.giving_up`), then the job is cancelled, by every pass again; the state stays submitted until the job is
   read in an end state, and only then another one is submitted. If it starts first, it is kept, and the run is running;

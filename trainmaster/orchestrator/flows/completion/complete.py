@@ -5,8 +5,10 @@ from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 
-from trainmaster.orchestrator.core.admission.actual_cost import cost_of, earlier_cost
-from trainmaster.orchestrator.core.admission.candidates import current_candidate
+from trainmaster.orchestrator.core.admission.actual_cost import cost_of, with_earlier_jobs
+from trainmaster.orchestrator.core.admission.candidates import candidates_of, current_candidate
+from trainmaster.orchestrator.core.admission.cost import estimate_of
+from trainmaster.orchestrator.core.admission.retries import retry_machines, with_retry
 from trainmaster.orchestrator.core.admission.start_deadline import (
     WHY,
     ended_given_up,
@@ -17,6 +19,7 @@ from trainmaster.orchestrator.core.admission.start_deadline import (
 from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.completion.locations import model_locations, shared_location
+from trainmaster.orchestrator.core.completion.losses import loss_of
 from trainmaster.orchestrator.core.completion.model import (
     FoundModel,
     ModelDirectory,
@@ -36,9 +39,10 @@ from trainmaster.orchestrator.core.completion.steps import CHAMPION, REASON
 from trainmaster.orchestrator.core.errors import JobNotFound, PolicyInvalid, ReasonPending, RecordMoved
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 from trainmaster.orchestrator.core.names import RUN_LABEL, is_run_id
+from trainmaster.orchestrator.core.notices.notice import run_retried
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_from
 from trainmaster.orchestrator.core.runs.end import Completion, Cost, EndReport, LongCopy
-from trainmaster.orchestrator.core.runs.job import Job, Progress, RecordedJob
+from trainmaster.orchestrator.core.runs.job import Job, JobLoss, Progress, RecordedJob
 from trainmaster.orchestrator.core.runs.moves import gave_up, job_of_run
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, OVER, RunState
@@ -177,10 +181,12 @@ def _write(
     if no_capacity is not None and record.state is not RunState.RUNNING and may_wait(record, now):
         return try_elsewhere(services, held, job, no_capacity)
     if ended_given_up(record, job):
-        cost = None
-        with suppress(PolicyInvalid):
-            cost = _job_cost(services, record, job) if job.has_started else None
-        return try_elsewhere(services, held, job, why=WHY, cost=cost.total if cost else None)
+        cost = _known_cost(services, record, job) if job.has_started else None
+        return try_elsewhere(services, held, job, why=WHY, cost=cost)
+    loss = loss_of(job, scheduling) if scheduling is not None and scheduling.retries else None
+    retried = _try_again(services, held, job, loss) if loss is not None else None
+    if retried is not None:
+        return retried
     has_manifest = any(directory.manifest is not None for directory in directories)
     schema = services.export_schema() if has_manifest else {}
     spec = spec_from(record.request.document) if record.request else None
@@ -231,25 +237,29 @@ def _record_active(
 
 
 def _with_cost(services: Services, ended: RunRecord, job: Job) -> RunRecord:
-    """The record with the cost of all its jobs, if the run has an estimate: otherwise no price table is needed.
-
-    A price table that cannot be used must not keep a run from ending.
-    """
+    """The record with its cost. A price table that cannot be used must not keep a run from ending."""
     try:
-        cost = _job_cost(services, ended, job)
+        cost = _cost_of(services, ended, job)
     except PolicyInvalid as invalid:
         return replace(ended, problems=(*ended.problems, f"the cost of the run is unknown: {invalid}"))
-    if cost is not None and cost.total is not None:
-        cost = replace(cost, total=cost.total + earlier_cost(ended))
-    completion = replace(ended.completion or Completion(), cost=cost)
-    return ended if cost is None else replace(ended, completion=completion)
+    if cost is None:
+        return ended
+    cost = with_earlier_jobs(cost, ended)
+    return replace(ended, completion=replace(ended.completion or Completion(), cost=cost))
 
 
-def _job_cost(services: Services, record: RunRecord, job: Job) -> Cost | None:
+def _cost_of(services: Services, record: RunRecord, job: Job) -> Cost | None:
+    """The cost of this job, if the run has an estimate: otherwise no price table is needed."""
     estimate = record.request.estimate if record.request is not None else None
-    if estimate is None or services.prices is None:
-        return None
-    return cost_of(record, job, services.prices())
+    return None if estimate is None or services.prices is None else cost_of(record, job, services.prices())
+
+
+def _known_cost(services: Services, record: RunRecord, job: Job) -> Decimal | None:
+    """The total of this job's cost; None where it is unknown, or the price table cannot be used."""
+    with suppress(PolicyInvalid):
+        found = _cost_of(services, record, job)
+        return found.total if found is not None else None
+    return None
 
 
 def _progress(services: Services, record: RunRecord, job: Job, spec: JobSpec | None) -> Progress | None:
@@ -301,6 +311,39 @@ def try_elsewhere(
     message = f"{job.name} found no capacity; next: {current_candidate(waiting).text}"
     result = FlowResult(message=message, run_id=waiting.run_id, severity="NOTICE", event=LogEvent.RUN_WAITS)
     return replace(result, is_due=True)
+
+
+def _try_again(services: Services, held: Held, job: Job, loss: JobLoss) -> FlowResult | None:
+    """The job was lost: the run waits for its next job on the same candidate. None: it is not retried.
+
+    The notice comes before the record, like that of every state before the end.
+    """
+    record, policy, now = held.record, services.request_rules().policy, services.clock.now()
+    machines = retry_machines(record, loss, policy.machines if policy is not None else (), now)
+    if machines is None:
+        return None
+    cost = _known_cost(services, record, job)
+    waiting = with_retry(record, job, loss, machines, cost, now=now, attempt=services.attempt)
+    if waiting.submission.machines != record.submission.machines:
+        waiting = _with_hourly_price(services, waiting)
+    services.notices.publish(run_retried(waiting, services.ledger.record_uri(waiting.run_id)))
+    transitions.put_in_queue(services, held, waiting)
+    message = f"{job.name} was lost; {waiting.problems[-1]}"
+    result = FlowResult(message=message, run_id=waiting.run_id, severity="NOTICE", event=LogEvent.RUN_WAITS)
+    return replace(result, made_room=True)
+
+
+def _with_hourly_price(services: Services, record: RunRecord) -> RunRecord:
+    """The record with the price per hour of its larger machines; the most that the run may cost stays."""
+    request = record.request
+    if request is None or request.estimate is None or services.prices is None:
+        return record
+    with suppress(PolicyInvalid):
+        per_hour = estimate_of(candidates_of(record), services.prices()).per_hour
+        return replace(
+            record, request=replace(request, estimate=replace(request.estimate, per_hour=per_hour))
+        )
+    return record
 
 
 def tuning_of(record: RunRecord) -> Tuning | None:

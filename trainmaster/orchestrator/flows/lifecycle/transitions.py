@@ -10,11 +10,13 @@ reconciler's second check finds its job, or the job's own log does.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from trainmaster.orchestrator.core.admission.actual_cost import cost_without_job
 from trainmaster.orchestrator.core.admission.candidates import candidates_of, regions_of
-from trainmaster.orchestrator.core.admission.waiting import waits
+from trainmaster.orchestrator.core.admission.waiting import is_resting, waits
 from trainmaster.orchestrator.core.errors import RecordMoved
 from trainmaster.orchestrator.core.job_names import same_job
 from trainmaster.orchestrator.core.runs import moves
+from trainmaster.orchestrator.core.runs.end import Completion
 from trainmaster.orchestrator.core.runs.job import Failure, Job
 from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
@@ -67,7 +69,7 @@ def record_submission(services: Services, held: Held, job: Job, what: str) -> Fl
 
 
 def _wait_without_lease(services: Services, held: Held, job: Job) -> FlowResult:
-    """The job found no capacity before this attempt could record it: nothing else keeps the run from its next candidate."""
+    """The job was given up before this attempt could record it: nothing else keeps the run from its next candidate."""
 
     def without_own_lease(record: RunRecord) -> RunRecord | None:
         lease = record.submission.lease
@@ -76,10 +78,11 @@ def _wait_without_lease(services: Services, held: Held, job: Job) -> FlowResult:
         return moves.with_lease_given_back(record, services.clock.now())
 
     held = services.ledger.update(held, without_own_lease)
-    if waits := held.record.state is RunState.WAITING:
+    is_due = not is_resting(held.record, services.clock.now())
+    if waits := held.record.state is RunState.WAITING and is_due:
         services.queue.put(place_of(services, held.record))  # a pass that found the lease may have removed it
     show(services, held)
-    message = f"{job.name} found no capacity before its submission was recorded"
+    message = f"{job.name} was given up before its submission was recorded"
     return FlowResult(message=message, run_id=held.record.run_id, severity="NOTICE", is_due=waits)
 
 
@@ -104,6 +107,8 @@ def _end_without_job(
     """
     before, now = held.record, services.clock.now()
     ended = moves.with_state(record, state, entered_at=now, now=now, attempt=services.attempt)
+    cost = cost_without_job(record)
+    ended = ended if cost is None else replace(ended, completion=Completion(cost=cost))
     finished = finish_run(services, services.ledger.replace(held, ended), STEPS_WITHOUT_JOB, before)
     if ended.submission.second_job_check_at is not None:
         look_for_second_job(services, finished.held)
@@ -133,12 +138,13 @@ def keep_waiting(
 def put_in_queue(services: Services, held: Held, waiting: RunRecord, slots: Sequence[str] = ()) -> None:
     """Write the place in the queue, the notice and the record; then free whatever the run held.
 
-    `slots` were taken but are not recorded.
+    `slots` were taken but are not recorded. A run before a retry has no place: the reconciler gives it one in time.
 
     A place without a matching record is removed by the next pass. A record whose place is missing, because another
     attempt removed it late, gets a new one from the reconciler.
     """
-    services.queue.put(place_of(services, waiting))
+    if not is_resting(waiting, services.clock.now()):
+        services.queue.put(place_of(services, waiting))
     publish_states(services, held.record, waiting)
     waits = services.ledger.replace(held, waiting)
     give_back(services, tuple(dict.fromkeys((*held.record.admission.slots, *slots))))

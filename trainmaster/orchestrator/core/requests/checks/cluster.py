@@ -95,7 +95,7 @@ def cluster_faults(draft: Draft) -> list[Fault]:
 
 def cluster_warnings(draft: Draft) -> list[Fault]:
     """What the user of a sound request should know of its cluster, sorted by path."""
-    return sorted([*_unverified_machines(draft), *_lonely_after_preemption(draft)])
+    return sorted([*_unverified_machines(draft), *_lonely_after_preemption(draft), *_repeated_trials(draft)])
 
 
 def is_reduction_server(image: str | None) -> bool:
@@ -211,6 +211,16 @@ def _lonely_after_preemption(draft: Draft) -> Iterator[Fault]:
             problem="a preempted replica restarts alone, and replicas that train synchronously cannot readmit it",
             value=True,
             repair="write restart_on_worker_restart: true, unless the program can readmit replicas",
+        )
+
+
+def _repeated_trials(draft: Draft) -> Iterator[Fault]:
+    retries = whole_at(draft.scheduling, "retries")
+    if retries and draft.tuning:
+        yield Fault(
+            at=("scheduling", "retries"),
+            problem="a tuning's next job repeats its finished trials: Vertex AI continues no study in another job",
+            value=retries,
         )
 
 

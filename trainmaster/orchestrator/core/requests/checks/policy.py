@@ -145,7 +145,7 @@ def _topology(path: Path, machine: str, row: Machines, pool: Mapping[str, object
 
 
 def _sizes(policy: Policy, draft: Draft) -> Iterator[Fault]:
-    """How many replicas, for how long, how soon."""
+    """How many replicas, for how long, how soon, how often."""
     counts = {role: whole_at(pool, "count") or 1 for role, pool in draft.roles.items() if role != "chief"}
     total = 1 + sum(counts.values())
     if counts and total > policy.max_replicas:
@@ -159,6 +159,7 @@ def _sizes(policy: Policy, draft: Draft) -> Iterator[Fault]:
     for path, highest in (
         (("scheduling", "timeout_s"), policy.max_timeout_s),
         (("priority",), policy.admission.max_priority),
+        (("scheduling", "retries"), policy.admission.max_retries),
     ):
         value = whole_at(draft.document, *path)
         if value is not None and highest is not None and value > highest:

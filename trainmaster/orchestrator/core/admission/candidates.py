@@ -68,7 +68,7 @@ def with_machines(spec: JobSpec, others: Mapping[str, str]) -> JobSpec:
     """The spec with other machine types in place of these."""
     if not others:
         return spec
-    pools = {
+    pools: dict[str, Any] = {  # by the names of the cluster's fields, which have several types
         role: replace(pool, machine=others.get(pool.machine, pool.machine))
         for role, pool in pools_of(spec.cluster)
     }

@@ -241,13 +241,15 @@ def unknown_key(
     known: Iterable[str],
     present: Container[str],
     suggestions: Suggestions,
+    problem: str = "",
 ) -> Fault:
     """The fault of a key that is none of the `known` keys of its mapping; `present` are those that it has."""
     parents, known = tuple(parents), sorted(known)
     near = suggestions.find(key, [name for name in known if name not in present])
     return Fault(
         at=(*parents, key),
-        problem=f"unknown key {shown(key)}",
+        problem=problem or f"unknown key {shown(key)}",
+        found=shown(key) if problem else "",
         allowed=listed(known, KEYS_SHOWN) or "none",
         repair=f"{HINT} {near!r}?" if near else nearest(key, known, suggestions),
         meant=json_path((*parents, near)) if near else "",

@@ -27,7 +27,7 @@ from tests.contract.data_stream import MeteredObjects  # noqa: E402
 from tests.contract.rooms import too_fast  # noqa: E402
 from tests.contract.world import MODELS, REGION, START, World, shipped_request_rules  # noqa: E402
 from tests.memory import ManualClock  # noqa: E402
-from tests.narrowing import present  # noqa: E402
+from tests.narrowing import instance_of, present  # noqa: E402
 from trainmaster.orchestrator.core.admission.prices import prices_from  # noqa: E402
 from trainmaster.orchestrator.core.documents.document import parse_document  # noqa: E402
 from trainmaster.orchestrator.core.errors import ServiceFailed, TrainmasterError  # noqa: E402
@@ -139,9 +139,8 @@ class Day:
         rules = shipped_request_rules()
         policy = replace(present(rules.policy), regions=REGIONS[: deployment.regions])
         policy = policy if deployment.caps else replace(policy, admission=Admission())
-        prices = prices_from(
-            parse_document((ROOT / "functions" / "prices.yaml").read_bytes(), as_json=False).value
-        )
+        table = parse_document((ROOT / "functions" / "prices.yaml").read_bytes(), as_json=False).value
+        prices = prices_from(instance_of(dict, table))
         self.world = World(replace(rules, policy=policy), lambda: prices)
         self.world.clock.advance(MIDNIGHT - START)  # caps count days of UTC
         self.objects = self.world.objects = MeteredObjects(self.world.clock)

@@ -1,15 +1,18 @@
-"""Continuing a run and sweeps: every command of the pages is run, and must print what they show."""
+"""Continuing a run, sweeps and weather: every command of the pages is run, and must print what they show."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from .project import ROOT
-from .reader import DEADLINE_S, Reader, with_commands
+from .reader import DEADLINE_S, Reader, sections, with_commands
 
-PAGES = {name: ROOT / "docs" / "how-to" / f"{name}.md" for name in ("continue-a-run", "sweeps")}
+PAGES = {
+    name: ROOT / "docs" / "how-to" / f"{name}.md" for name in ("continue-a-run", "sweeps", "rehearse-a-week")
+}
 
 
 @pytest.fixture
@@ -49,3 +52,24 @@ def test_the_runs_of_a_sweep_are_one_table(reader: Reader) -> None:
     values = [float(line.split()[-2].rstrip("*")) for line in table[1:]]
     assert (len(values), values) == (3, sorted(values, reverse=True))
     reader.follow("End them all")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(DEADLINE_S)
+@pytest.mark.parametrize("reader", ["rehearse-a-week"], indirect=True)
+def test_a_run_gets_through_a_week_of_weather_with_its_fallback(reader: Reader) -> None:
+    reader.follow("Start")
+    (schedule,) = (
+        text for kind, text in sections(PAGES["rehearse-a-week"])["Write the weather"] if kind == "yaml"
+    )
+    (reader.folder / "week.yaml").write_text(schedule)
+    reader.follow("Write the weather")
+    why = reader.follow("See what a request does")
+    assert "exceed quota limits" in why
+    assert "Resources are insufficient" in why, why
+    assert re.search(r"machines +us-central1, e2-standard-4", why)
+    shown = reader.follow("Compare it with another day")
+    injections = json.loads(shown[shown.index("{") : shown.rindex("}") + 1])["injections"]
+    assert all(one["struck"] for one in injections if one["name"] == "weather-1")
+    assert shown.endswith("No weather plays.\n")
+    reader.follow("Stop")

@@ -4,7 +4,7 @@ import asyncio
 import functools
 import random
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -31,17 +31,38 @@ class InjectionKind(Enum):
     DROP = "drop"
     KILL = "kill"
     KILL_AFTER = "kill_after"
+    OVER_QUOTA = "over_quota"
+    STOCKOUT = "stockout"
+    HOLD_QUEUED = "hold_queued"
+    HOLD_PENDING = "hold_pending"
+    START_WHILE_CANCELLED = "start_while_cancelled"
+    SLOW_CANCEL = "slow_cancel"
+    INTERNAL_ERROR = "internal_error"
+    PREEMPT = "preempt"
 
 
-CALL_KINDS = frozenset(InjectionKind) - {InjectionKind.REORDER, InjectionKind.KILL, InjectionKind.KILL_AFTER}
+JOBS = "vertex.jobs"
+"""The place of what happens to jobs themselves, from their creation to their end."""
+
+CALL_KINDS = frozenset(
+    {
+        InjectionKind.ERROR_BEFORE,
+        InjectionKind.ERROR_AFTER,
+        InjectionKind.DELAY,
+        InjectionKind.DUPLICATE,
+        InjectionKind.DROP,
+    }
+)
 """The kinds for a request and for anything forwarded."""
 
 FUNCTION_KINDS = CALL_KINDS | {InjectionKind.KILL, InjectionKind.KILL_AFTER}
+JOB_KINDS = frozenset(InjectionKind) - FUNCTION_KINDS - {InjectionKind.REORDER}
 _KINDS_AT: Mapping[str, frozenset[InjectionKind]] = {
     "pubsub.deliver": frozenset(
         {InjectionKind.DELAY, InjectionKind.DUPLICATE, InjectionKind.REORDER, InjectionKind.DROP}
     ),
     "pubsub.streamingPull": frozenset({InjectionKind.ERROR_BEFORE, InjectionKind.DELAY}),
+    JOBS: JOB_KINDS,
 }
 
 
@@ -57,7 +78,8 @@ class Injection:
     The injection is evaluated at every call that it fits. It lets the first `skip` calls pass and strikes
     each later one with `probability` (0 to 1), at most `times` times, or without limit for None. `code` is
     the HTTP status of an error; `answer` names one of Vertex AI's own in its place. `seconds` is the length
-    of a delay, or the time from a function's receipt of an event to its kill.
+    of a delay or of a cancellation, or the time from a function's receipt of an event to its kill, or from a job's
+    start to its end.
     """
 
     name: str
@@ -139,32 +161,46 @@ class Injections:
         """The names of the active injections, in the order of evaluation."""
         return tuple(self._accounts)
 
-    def concerns(self, at: str) -> bool:
-        """Whether any injection applies to this place: cheap, and counts nothing."""
-        return any(True for _ in self._at(at))
+    def concerns(self, at: str, kind: InjectionKind | None = None) -> bool:
+        """Whether any injection, or any of that kind, applies to this place: cheap, and counts nothing."""
+        return any(kind in (None, account.injection.kind) for account in self._at(at))
 
-    def strike(self, at: str, subjects: Sequence[str] = ()) -> Injection | None:
+    def has(self, injection: Injection) -> bool:
+        """Whether this injection is still active, neither removed nor replaced."""
+        account = self._accounts.get(injection.name)
+        return account is not None and account.injection is injection
+
+    def strike(
+        self, at: str, subjects: Sequence[str] = (), kind: InjectionKind | None = None
+    ) -> Injection | None:
         """The injection that strikes a call at this place (`storage.objects.insert`); its account is updated.
 
-        `subjects` are the names that `match` is compared with; accounts show the first. Injections that fit are
-        evaluated in order until one strikes; those after it are not evaluated.
+        `subjects` are the names that `match` is compared with; accounts show the first. Injections that fit, of that
+        `kind` if it is given, are evaluated in order until one strikes; those after it are not evaluated.
         """
         with self._lock:
             for account in self._at(at):
-                if account.strike(at, subjects, self._seed):
+                if kind in (None, account.injection.kind) and account.strike(at, subjects, self._seed):
                     return account.injection
         return None
 
     def put(self, plan: InjectionPlan) -> None:
-        """Append the plan's injections, with new accounts.
+        """Append the plan's injections, as `change`. The plan's seed applies to all injections from then on."""
+        self._seed = plan.seed
+        self.change(plan.injections)
 
-        One with the name of an active injection replaces it. The plan's seed applies to all injections from
-        then on.
+    def change(self, added: Iterable[Injection], removed: Collection[str] = ()) -> None:
+        """Remove injections by name and append others with new accounts, at once.
+
+        One with the name of an active injection replaces it.
         """
-        new = {injection.name: InjectionAccount(injection=injection) for injection in plan.injections}
+        new = {injection.name: InjectionAccount(injection=injection) for injection in added}
         with self._lock:
-            kept = {name: account for name, account in self._accounts.items() if name not in new}
-            self._seed = plan.seed
+            kept = {
+                name: account
+                for name, account in self._accounts.items()
+                if name not in new and name not in removed
+            }
             self._accounts = {**kept, **new}
 
     def remove(self, name: str | None = None) -> bool:

@@ -7,7 +7,14 @@ from dataclasses import fields
 from fnmatch import fnmatchcase
 
 from trainstack.iam.authorization import REQUIRED
-from trainstack.injections.active import FUNCTION_KINDS, Injection, InjectionKind, InjectionPlan, kinds_of
+from trainstack.injections.active import (
+    FUNCTION_KINDS,
+    JOBS,
+    Injection,
+    InjectionKind,
+    InjectionPlan,
+    kinds_of,
+)
 from trainstack.injections.answers import ANSWERS
 from trainstack.reading import Reading, is_count, is_number_in
 
@@ -18,6 +25,7 @@ PLACES = tuple(
             "storage.notify",
             "pubsub.deliver",
             "logging.export",
+            JOBS,
             *(m for m in REQUIRED if m.startswith(SERVICES)),
         }
     )
@@ -93,7 +101,8 @@ def plan_from(document: object) -> InjectionPlan:
     is_whole = isinstance(seed, int) and not isinstance(seed, bool)
     reading.expect(is_whole, "$.seed", "an integer", seed)
     read = [
-        _injection(reading, item, path if is_one else f"{path}[{index}]") for index, item in enumerate(items)
+        injection_from(reading, item, path if is_one else f"{path}[{index}]")
+        for index, item in enumerate(items)
     ]
     injections = tuple(injection for injection in read if injection is not None)
     names = [injection.name for injection in injections]
@@ -107,7 +116,8 @@ def plan_from(document: object) -> InjectionPlan:
     return InjectionPlan(injections=injections, seed=seed)
 
 
-def _injection(reading: Reading, value: object, path: str) -> Injection | None:
+def injection_from(reading: Reading, value: object, path: str) -> Injection | None:
+    """An injection from a value at this path of a document; None if it is faulty."""
     if not isinstance(value, dict):
         reading.expect(False, path, 'an injection like {"name", "at", "kind"}', value)
         return None
@@ -127,17 +137,16 @@ def _injection(reading: Reading, value: object, path: str) -> Injection | None:
     for key, (expected, is_good) in _EXPECTED.items():
         if key in value:
             reading.expect(is_good(value[key]), f"{path}.{key}", expected, value[key])
+    at, kind, answer = (value.get(key) for key in ("at", "kind", "answer"))
+    known_kinds = kinds_at(at) if isinstance(at, str) else frozenset()
+    if known_kinds and kind in _KINDS and InjectionKind(kind) not in known_kinds:
+        listed = ", ".join(one.value for one in InjectionKind if one in known_kinds)
+        reading.wrong.append(f"{path}.kind: {at:.80} supports only {listed}, found {kind!r}.")
+    if answer in tuple(ANSWERS) and known_kinds and not str(at).startswith("vertex."):
+        reading.wrong.append(f"{path}.answer: only Vertex AI gives it; use at: vertex.METHOD, or code.")
     if len(reading.wrong) > before:
         return None
-    injection = Injection(**{**value, "kind": InjectionKind(value["kind"])})
-    if injection.answer is not None and not injection.at.startswith("vertex."):
-        reading.wrong.append(f"{path}.answer: only Vertex AI gives it; use at: vertex.METHOD, or code.")
-    if injection.kind not in (known_kinds := kinds_at(injection.at)):
-        listed = ", ".join(kind.value for kind in InjectionKind if kind in known_kinds)
-        reading.wrong.append(
-            f"{path}.kind: {injection.at} supports only {listed}, found {injection.kind.value!r}."
-        )
-    return injection
+    return Injection(**{**value, "kind": InjectionKind(kind)})
 
 
 def kinds_at(glob: str) -> frozenset[InjectionKind]:

@@ -9,7 +9,7 @@ A resource is an accelerator type, a glob of machine types, or `replicas`. Any o
 """
 
 import asyncio
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -19,6 +19,7 @@ from google.cloud.aiplatform_v1.types.accelerator_type import AcceleratorType
 from google.cloud.aiplatform_v1.types.custom_job import Scheduling
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
+from trainstack.injections.active import JOBS, Injection, InjectionKind, Injections
 from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.resource.machines import Message
 from trainstack.reading import Reading
@@ -73,9 +74,12 @@ class Capacity:
 
 
 REPLICAS = "replicas"
-_SPOT = "spot"
+_SPOT, _STANDARD = "spot", "standard"
 NAME_MAX_CHARS = 200
 """Of a region and of a resource, which are globs: matching one takes time that grows with the square of its length."""
+PLACE_FIELDS = ("region", "resource", "spot")
+_OF_QUOTA = "quota-stockout-"
+"""With it begin the names of the injections that a quota document's stockouts are."""
 _METRIC = "aiplatform.googleapis.com/custom_model_training_"
 
 
@@ -90,24 +94,11 @@ class QuotaLimit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stockout:
-    """Jobs that are accepted but find no machines: `times` of them, or all of them for None.
-
-    `spot` selects spot or standard jobs; None selects both. `region` and `resource` are globs.
-    """
-
-    region: str = "*"
-    resource: str = "*"
-    spot: bool | None = None
-    times: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Quota:
     """A parsed document."""
 
     limits: tuple[QuotaLimit, ...] = ()
-    stockouts: tuple[Stockout, ...] = ()
+    stockouts: tuple[Injection, ...] = ()
 
 
 def is_spot(spec: Message) -> bool:
@@ -127,13 +118,24 @@ def amount_held(spec: Message, resource: str) -> int:
     return total
 
 
-def uses(spec: Message, resource: str) -> bool:
-    """Whether any replica requests the resource; here a glob may also match accelerator types."""
-    return any(
-        fnmatchcase(AcceleratorType(pool.machine_spec.accelerator_type).name, resource)
-        or fnmatchcase(pool.machine_spec.machine_type, resource)
-        for pool in spec.worker_pool_specs
-        if pool.replica_count
+def subjects_of(job: VertexJob) -> tuple[str, ...]:
+    """What an injection's `match` is compared with: the job's names, its labels, and its machines.
+
+    Of machines and accelerators `us-central1/NVIDIA_L4`, and with `/spot` or `/standard` behind it.
+    """
+    kind = _SPOT if is_spot(job.spec) else _STANDARD
+    machines = [pool.machine_spec for pool in job.spec.worker_pool_specs if pool.replica_count]
+    resources = [machine.machine_type for machine in machines] + [
+        AcceleratorType(machine.accelerator_type).name for machine in machines if machine.accelerator_type
+    ]
+    places = [f"{job.location}/{resource}" for resource in dict.fromkeys(resources)]
+    labels = [f"{key}={value}" for key, value in job.message.labels.items()]
+    return (
+        job.name,
+        job.message.display_name,
+        *places,
+        *(f"{place}/{kind}" for place in places),
+        *labels,
     )
 
 
@@ -169,7 +171,7 @@ def quota_from(document: object) -> Quota:
     listed = whole.get("stockouts", [])
     reading.expect(isinstance(listed, list), "$.stockouts", "a list", listed)
     stockouts = [
-        _stockout(reading, stockout, f"$.stockouts[{index}]")
+        _stockout(reading, stockout, index)
         for index, stockout in enumerate(listed if isinstance(listed, list) else [])
     ]
     if reading.wrong:
@@ -192,17 +194,26 @@ def _limits(reading: Reading, region: str, limits: object, path: str) -> Iterato
             )
 
 
-def _stockout(reading: Reading, value: object, path: str) -> Stockout:
-    row: Mapping[str, Any] = reading.mapping(value, path, known=("region", "resource", "spot", "times"))
+def _stockout(reading: Reading, value: object, index: int) -> Injection:
+    path = f"$.stockouts[{index}]"
+    row: Mapping[str, Any] = reading.mapping(value, path, known=(*PLACE_FIELDS, "times"))
+    if (times := row.get("times")) is not None:
+        reading.count(times, f"{path}.times")
+    match = match_of_place(reading, row, path)
+    return Injection(
+        name=f"{_OF_QUOTA}{index}", at=JOBS, kind=InjectionKind.STOCKOUT, match=match, times=times
+    )
+
+
+def match_of_place(reading: Reading, row: Mapping[str, Any], path: str) -> str:
+    """The `match` of an injection into the jobs of a region and resource, both globs, and of spot or standard machines."""
     for name in ("region", "resource"):
         given = row.get(name, "*")
         fits = isinstance(given, str) and len(given) <= NAME_MAX_CHARS
         reading.expect(fits, f"{path}.{name}", f"a glob of at most {NAME_MAX_CHARS} characters", given)
-    spot, times, resource = (row.get("spot"), row.get("times"), str(row.get("resource"))[:NAME_MAX_CHARS])
+    spot, resource = row.get("spot"), str(row.get("resource", "*"))[:NAME_MAX_CHARS]
     reading.expect(spot is None or isinstance(spot, bool), f"{path}.spot", "true or false", spot)
-    if times is not None:
-        reading.count(times, f"{path}.times")
-    # A stockout of what no job can request would never strike.
+    # An injection into the jobs of what no job can request would never strike.
     if resource == REPLICAS:
         reading.wrong.append(
             f"{path}.resource: expected an accelerator or a machine type, found {resource!r}; "
@@ -210,7 +221,8 @@ def _stockout(reading: Reading, value: object, path: str) -> Stockout:
         )
     if resource.isupper() and not any(fnmatchcase(name, resource) for name in AcceleratorType.__members__):
         reading.wrong.append(_no_accelerator(resource, f"{path}.resource", "NVIDIA_* or n1-*"))
-    return Stockout() if reading.wrong else Stockout(**row)
+    kind = "*" if spot is None else _SPOT if spot else _STANDARD
+    return f"{str(row.get('region', '*'))[:NAME_MAX_CHARS]}/{resource}/{kind}"
 
 
 def _no_accelerator(name: object, path: str, or_like: str) -> str:
@@ -218,19 +230,20 @@ def _no_accelerator(name: object, path: str, or_like: str) -> str:
 
 
 class Supply:
-    """The supply of one stack's regions. Counts of stockouts do not survive the stack."""
+    """The supply of one stack's regions: quotas, and what injections do to jobs. Stockouts of a quota document are injections."""
 
-    def __init__(self, quota: Quota | None = None) -> None:
-        self.quota = quota or Quota()
-        self._struck: dict[int, int] = defaultdict(int)
+    def __init__(self, quota: Quota | None = None, injections: Injections | None = None) -> None:
+        self.injections = injections or Injections()
+        self.put(quota or Quota())
 
     def put(self, quota: Quota) -> None:
         """Replace the quotas and stockouts. Accepted jobs stay; every stockout's count restarts."""
         self.quota = quota
-        self._struck.clear()
+        former = [name for name in self.injections.names if name.startswith(_OF_QUOTA)]
+        self.injections.change(quota.stockouts, former)
 
     def refuse_over_quota(self, job: VertexJob, *, going: Iterable[VertexJob]) -> None:
-        """Refuse a job for which the unfinished ones, `going`, leave too little.
+        """Refuse a job for which the unfinished ones, `going`, leave too little, or that an injection refuses.
 
         Raises:
             ApiError: RESOURCE_EXHAUSTED, with every exceeded metric.
@@ -242,30 +255,27 @@ class Supply:
             for limit in self.quota.limits
             if limit.region == region and limit.spot == spot and _exceeds(limit, job, here)
         ]
+        if not exceeded and self.strike(job, InjectionKind.OVER_QUOTA):
+            exceeded = [metric_of(limit) for limit in _limits_of(job)]
         if exceeded:
             metrics = ", ".join(dict.fromkeys(exceeded))
             raise ApiError(
                 Status.RESOURCE_EXHAUSTED, f"The following quota metrics exceed quota limits: {metrics}"
             )
 
-    def is_out_of_stock(self, job: VertexJob) -> bool:
-        """Whether this job finds no machines. Call it once for each job, because it counts."""
-        for number, stockout in enumerate(self.quota.stockouts):
-            left = stockout.times is None or self._struck[number] < stockout.times
-            if left and _concerns(stockout, job):
-                self._struck[number] += 1
-                return True
-        return False
+    def strike(self, job: VertexJob, kind: InjectionKind) -> Injection | None:
+        """The injection of this kind that strikes the job; counted."""
+        return self.injections.strike(JOBS, subjects_of(job), kind)
+
+
+def _limits_of(job: VertexJob) -> Iterator[QuotaLimit]:
+    """A limit of each resource that the job would exceed if the region had none left."""
+    for pool in job.spec.worker_pool_specs:
+        accelerator = AcceleratorType(pool.machine_spec.accelerator_type)
+        resource = accelerator.name if accelerator else pool.machine_spec.machine_type
+        yield QuotaLimit(region=job.location, resource=resource, spot=is_spot(job.spec), most=0)
 
 
 def _exceeds(limit: QuotaLimit, job: VertexJob, others: Iterable[VertexJob]) -> bool:
     asked = job.copies * amount_held(job.spec, limit.resource)
     return asked > 0 and asked + sum(amount_held(other.spec, limit.resource) for other in others) > limit.most
-
-
-def _concerns(stockout: Stockout, job: VertexJob) -> bool:
-    return (
-        fnmatchcase(job.location, stockout.region)
-        and stockout.spot in (None, is_spot(job.spec))
-        and uses(job.spec, stockout.resource)
-    )

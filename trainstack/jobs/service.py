@@ -1,6 +1,7 @@
 """Custom jobs: checks of capacity, preemption of machines, and the jobs of trials."""
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
+from trainstack.injections.active import JOBS, InjectionKind
 from trainstack.jobs.capacity import Capacity
 from trainstack.jobs.collection import Collection, JobStore, ServiceContext
 from trainstack.jobs.replicas.isolation import ReplicaHost
@@ -29,8 +30,9 @@ class JobService(Collection[VertexJob]):
         )
 
     def _as_kept_first(self, job: VertexJob) -> VertexJob:
+        may_hold = self._shared.supply.injections.concerns(JOBS, InjectionKind.HOLD_QUEUED)
         has_room = self._capacity.has_room_for(len(job.replicas))
-        return job if has_room else job.begun(job.create_time, ResourceState.QUEUED)
+        return job if has_room and not may_hold else job.begun(job.create_time, ResourceState.QUEUED)
 
     def begin_trial(self, job: VertexJob) -> None:
         """Start the job of a trial, unless it is known already."""

@@ -83,6 +83,11 @@ def quota_of(path: Path) -> "Quota":
     return _read_file("--quota", path, quota_from, InvalidArgumentError)
 
 
+def weather_of(path: Path) -> object:
+    """The document in a file of weather, JSON or YAML, which the stack checks. Raises `BadOptionsError`."""
+    return _read_file("FILE", path, lambda document: document, BadOptionsError)
+
+
 def _read_file(
     flag: str, path: Path, parse: Callable[[object], _Parsed], refusal: type[Exception]
 ) -> _Parsed:

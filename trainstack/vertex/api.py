@@ -16,12 +16,12 @@ from trainstack.errors import ApiError, InvalidArgumentError
 from trainstack.iam.authentication import guarded_app
 from trainstack.iam.authorization import DeniedError, permission_info
 from trainstack.iam.principals import Tokens
-from trainstack.injections import Injections
 from trainstack.injections.http import WithInjections
 from trainstack.jobs.capacity import Supply, quota_from
 from trainstack.jobs.resource.job import CHIEF
 from trainstack.jobs.resource.machines import require_region
 from trainstack.jobs.service import JobService
+from trainstack.jobs.weather import Weather, schedule_from
 from trainstack.json_bodies import (
     answer_not_served,
     answer_refusal,
@@ -42,7 +42,7 @@ def application(
     supply: Supply,
     resources: Resources,
     *,
-    injections: Injections,
+    weather: Weather,
     tokens: Tokens | None = None,
 ) -> ASGIApp:
     """The ASGI application of one stack's jobs and resources, with injections at every call, for principals with `tokens`."""
@@ -64,10 +64,18 @@ def application(
         supply.put(quota_from(await read_fields(request)))
         return JSONResponse({})
 
+    async def play_weather(request: Request) -> Response:
+        if request.method == "PUT":
+            weather.play(schedule_from(await read_fields(request)))
+        elif request.method == "DELETE":
+            weather.stop()
+        return JSONResponse(weather.to_json())
+
     calls = Starlette(
         routes=[
             Route(f"{_OURS}/{_JOB}:preempt", preempt, methods=["POST"]),
             Route(f"{_OURS}/quota", put_quota, methods=["PUT"]),
+            Route(f"{_OURS}/weather", play_weather, methods=["GET", "PUT", "DELETE"]),
             Route("/{path:path}", resources.answer, methods=["GET", "POST", "PATCH", "DELETE"]),
         ],
         exception_handlers={
@@ -79,7 +87,7 @@ def application(
             Exception: _answer_failure,
         },
     )
-    return guarded_app(WithInjections(app=calls, injections=injections, service="vertex"), tokens)
+    return guarded_app(WithInjections(app=calls, injections=supply.injections, service="vertex"), tokens)
 
 
 async def _answer_failure(_request: Request, _error: Exception) -> Response:

@@ -30,6 +30,7 @@ from trainstack.jobs.resource.machines import MachineTypes
 from trainstack.jobs.resource.validation import Surroundings
 from trainstack.jobs.runners.log import WriteLog
 from trainstack.jobs.service import JobService
+from trainstack.jobs.weather import Weather
 from trainstack.process.processes import ProcessGuard, empty_folder
 from trainstack.sandbox.probe import obstacle
 from trainstack.sqlite import Database
@@ -100,7 +101,7 @@ class Jobs:
         shared = ServiceContext(
             project=self.project,
             write_log=self.write_log,
-            supply=Supply(self.quota),
+            supply=Supply(self.quota, self.injections),
             grants=self.grants,
             here=Surroundings(
                 machines=self.machines,
@@ -122,11 +123,13 @@ class Jobs:
         self._running.callback(database.close)
         self._running.push_async_callback(service.stop)
         self._running.push_async_callback(tuning.stop)
+        weather = Weather(self.injections)
+        self._running.callback(weather.stop)
         self._app = application(
             service,
             shared.supply,
             resources,
-            injections=self.injections,
+            weather=weather,
             tokens=self.tokens,
         )
         service.resume()

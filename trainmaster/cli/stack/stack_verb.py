@@ -140,19 +140,53 @@ def preempt(job: str, replica: str, state: Path) -> int:
     workerpool0-0. Exit status: 0 SIGTERM was sent, 2 refused, 3 there is no such job, 4 no stack is ready.
     """
     from trainmaster.orchestrator.core.job_names import JobKind, is_job_name, job_name
-    from trainstack.events.rest import CallRefusedError, call
 
     variables = environment_on(state)
     project, region = variables["GOOGLE_CLOUD_PROJECT"], variables["TRAINMASTER_REGION"]
     is_name = is_job_name(job, JobKind.CUSTOM)
     name = job if is_name else job_name(project, region, JobKind.CUSTOM, job)
+    path = f"/emulator/v1/{name}:preempt"
+    _call(state, "POST", variables["VERTEX_EMULATOR_HOST"], path, {"replica": replica})
+    click.echo(f"Preempting replica {replica} of job {job}: SIGTERM was sent.")
+    return 0
+
+
+@stack.command(short_help="Play a schedule of quotas, queues and stockouts.")
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option("--stop", "stops", is_flag=True, help="end the weather that plays")
+@chosen_state_option
+def weather(file: Path | None, stops: bool, state: Path) -> int:
+    """Play a schedule of quotas, queues and stockouts on the jobs of a running stack, or show how far it is.
+
+    FILE is YAML or JSON; its entries become injections when their time comes. Exit status: 0 done, 2 a faulty file or
+    wrong usage, 4 no stack is ready.
+    """
+    from trainstack.stack.options import weather_of
+
+    if file is not None and stops:
+        raise click.UsageError("Give a FILE or --stop.")
+    document = None if file is None else weather_of(file)
+    method = "DELETE" if stops else "GET" if file is None else "PUT"
+    address = environment_on(state)["VERTEX_EMULATOR_HOST"]
+    now = _call(state, method, address, "/emulator/v1/weather", document)
+    if not now:
+        click.echo("No weather plays.")
+        return 0
+    hours, of_hours = now["now_s"] / 3600, now["length_s"] / 3600
+    active = ", ".join(now["active"]) or "none"
+    click.echo(f"Hour {hours:.1f} of {of_hours:.1f}; active of {now['entries']} entries: {active}.")
+    return 0
+
+
+def _call(state: Path, method: str, address: str, path: str, body: object) -> Any:  # Any: JSON
+    """The answer of the stack's own call. Raises `Stop` if it is refused, `NoStack` if nothing answers."""
+    from trainstack.events.rest import CallRefusedError, call
+
     try:
-        call("POST", variables["VERTEX_EMULATOR_HOST"], f"/emulator/v1/{name}:preempt", {"replica": replica})
+        return call(method, address, path, body)
     except CallRefusedError as refused:
         raise Stop(
             ExitStatus.NOT_FOUND if refused.status == _NOT_FOUND else ExitStatus.USAGE, refused.reason
         ) from refused
     except OSError as error:
         raise NoStack(f"The stack on {str(state)!r} does not answer: {error}.") from error
-    click.echo(f"Preempting replica {replica} of job {job}: SIGTERM was sent.")
-    return 0

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn, TypeVar
 
+from trainstack.injections.active import InjectionKind
 from trainstack.jobs.capacity import Capacity, Supply
 from trainstack.jobs.images.programs import PoolProgram, ProgramError, programs_of
 from trainstack.jobs.replicas.isolation import ReplicaHost
@@ -33,6 +34,12 @@ from trainstack.tasks import cancel_all
 
 _Result = TypeVar("_Result")
 _log = logging.getLogger(__name__)
+HELD_S = 0.05
+"""The interval at which a held job looks whether its injection was removed."""
+_HOLDS = {
+    ResourceState.QUEUED: InjectionKind.HOLD_QUEUED,
+    ResourceState.PENDING: InjectionKind.HOLD_PENDING,
+}
 
 
 class _CancelledError(Exception):
@@ -65,6 +72,15 @@ class CustomJobRunner(JobRunner[VertexJob]):
         self._cancelled = asyncio.Event()
         self._turn = capacity.line_up(len(job.replicas))
         self._running: ReplicaTeam | None = None
+        self._starts_now = False
+
+    def cancel(self) -> None:
+        """Cancel the job, unless an injection starts it first: then the order has no effect, as cancelling is best effort."""
+        is_waiting = self.job.state in _HOLDS and self.job.trial is None
+        if is_waiting and self._supply.strike(self.job, InjectionKind.START_WHILE_CANCELLED):
+            self._starts_now = True
+        else:
+            super().cancel()
 
     def _end_early(self) -> None:
         self._cancelled.set()
@@ -87,6 +103,9 @@ class CustomJobRunner(JobRunner[VertexJob]):
         except _CancelledError as cancelled:
             if self.job.state is not ResourceState.CANCELLING:
                 self._move(ResourceState.CANCELLING)
+            if slow := self._supply.strike(self.job, InjectionKind.SLOW_CANCEL):
+                self._release()
+                await asyncio.sleep(slow.seconds)
             self._move(ResourceState.CANCELLED, code=CANCELLED_CODE, reason=str(cancelled))
         else:
             self._move(ResourceState.SUCCEEDED)
@@ -98,14 +117,27 @@ class CustomJobRunner(JobRunner[VertexJob]):
             await self._recover()
         await self._log.service(lines.WAITING)
         try:
-            await self._unless_cancelled(self._turn.came.wait(), within=self._wait_left())
+            await self._unless_cancelled(self._wait_for_room(), within=self._wait_left())
         except TimeoutError:
             await self._fail(EXHAUSTED_CODE, messages.waited_too_long(self.job))
         if self.job.state is ResourceState.QUEUED:
             self._move(ResourceState.PENDING)
-        if self.job.state is ResourceState.PENDING and self._supply.is_out_of_stock(self.job):
+            await self._unless_cancelled(self._wait_for_room())
+        is_new = self.job.state is ResourceState.PENDING
+        if is_new and self._supply.strike(self.job, InjectionKind.STOCKOUT):
             await self._fail(EXHAUSTED_CODE, messages.out_of_stock(self.job))
         await self._train()
+
+    async def _wait_for_room(self) -> None:
+        """Return when the job has its slots and no injection holds it. Meanwhile other jobs may have its slots."""
+        hold = _HOLDS.get(self.job.state)
+        while hold and not self._starts_now and (held := self._supply.strike(self.job, hold)):
+            self._release()
+            # Any thread may remove it, so that no event of this loop could tell.
+            while self._supply.injections.has(held) and not self._starts_now:  # noqa: ASYNC110
+                await asyncio.sleep(HELD_S)
+            self._turn = self._capacity.line_up(len(self.job.replicas))
+        await self._turn.came.wait()
 
     async def _recover(self) -> None:
         """Handle the stop of a stack during a run as the service handles an internal error."""
@@ -143,7 +175,7 @@ class CustomJobRunner(JobRunner[VertexJob]):
             if self.job.state is ResourceState.PENDING:
                 self._move(ResourceState.RUNNING)
             await self._log.service(lines.RUNNING)
-            await self._until_decided(team)
+            await self._until_decided_or_struck(team)
             await self._log.service(lines.TEARING_DOWN)
         finally:
             self._running = None
@@ -162,6 +194,19 @@ class CustomJobRunner(JobRunner[VertexJob]):
             programs_of, self.job.spec, pools=pools, provided=self._machine.provided
         )
         return await self._machine.environments.prepare(programs, self._log.service)
+
+    async def _until_decided_or_struck(self, team: ReplicaTeam) -> None:
+        strike = self._supply.strike
+        fault = strike(self.job, InjectionKind.INTERNAL_ERROR) or strike(self.job, InjectionKind.PREEMPT)
+        try:
+            async with asyncio.timeout(fault.seconds if fault else None):
+                await self._until_decided(team)
+        except TimeoutError:
+            if fault is None:
+                raise
+            if fault.kind is InjectionKind.INTERNAL_ERROR:
+                await self._fail(INTERNAL_CODE, messages.internal_error(self.job, fault))
+            await self._fail(EXHAUSTED_CODE, messages.preempted(self.job))
 
     async def _until_decided(self, team: ReplicaTeam) -> None:
         scheduling = self.job.spec.scheduling

@@ -5,6 +5,7 @@ Source: error messages of failed jobs quoted in public issues, 2021 to 2026.
 
 from urllib.parse import quote
 
+from trainstack.injections.active import Injection
 from trainstack.jobs.replicas.exits import KILLED, ReplicaEnd
 from trainstack.jobs.resource.job import JobReplica, VertexJob
 
@@ -54,10 +55,21 @@ def preempts(replica: JobReplica, grace_s: float) -> str:
     return f"The machine of replica {replica.name} is being preempted; its program has {grace_s:g} s to exit."
 
 
-def internal_error(job: VertexJob, fault: Exception) -> str:
-    """The error of a job that a fault of the job service ended. The second sentence is the project's."""
+def internal_error(job: VertexJob, fault: Exception | Injection) -> str:
+    """The error of a job that a fault of the job service or an injection ended. The second sentence is the project's."""
     why = f"The local stack failed, and its own log has more: {type(fault).__name__}: {fault!s:.300}."
+    if isinstance(fault, Injection):
+        why = f"The injection {fault.name!r} struck here."
     return f"Internal error occurred. {why} {_find_out_more(job, None)}"
+
+
+def preempted(job: VertexJob) -> str:
+    """The error of a job whose machines were all preempted.
+
+    Source: "the … job fails with a STOCKOUT error", https://cloud.google.com/vertex-ai/docs/predictions/use-spot-vms; the
+    words are the project's.
+    """
+    return f"STOCKOUT: the machines of all replicas were preempted in region: {job.location}."
 
 
 def stack_ended(job: VertexJob) -> str:

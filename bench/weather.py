@@ -135,13 +135,16 @@ class Region:
         """From when on a job that is created gets a place, in a queue or at once."""
         return now_s if self.at(now_s).kind == "queue" else self.opens(now_s)
 
-    def losses(self, start_s: float, work_s: float) -> int:
-        """How often a job that starts then loses its machines before its work is done."""
-        spell, lost = self.at(self.opens(start_s)), 0
-        while (work_s := work_s - (spell.end_s - max(start_s, spell.begin_s))) > 0:
-            lost += 1
-            spell = self.at(self.opens(spell.end_s))
-        return lost
+    def works(self, start_s: float, work_s: float) -> tuple[int, float]:
+        """How often a job that starts then loses its machines, and when its work is done: it continues when they are back."""
+        lost = 0
+        while True:
+            spell = self.at(self.opens(start_s))
+            start_s = max(start_s, spell.begin_s)
+            if start_s + work_s <= spell.end_s:
+                return lost, start_s + work_s
+            work_s -= spell.end_s - start_s
+            lost, start_s = lost + 1, spell.end_s
 
 
 def spread(median: float, p90: float) -> float:
@@ -204,8 +207,9 @@ class Outcome:
     """How one policy did with one run."""
 
     wait_s: float
+    end_s: float
+    """From the arrival to the start, and to the end of the work."""
     cost: float
-    jobs: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,17 +223,21 @@ class Run:
     regions: Sequence[str]
     """Its own region, and the others by price."""
 
-    def cost_from(self, start_s: float, region: str) -> float:
-        lost = self.weather[region].losses(start_s, self.work_s)
+    def start(self, start_s: float, region: str) -> Outcome:
+        """What becomes of the run if it starts there and then."""
+        lost, end_s = self.weather[region].works(start_s, self.work_s)
         repeated_s = sum(self.repeated_s[number % len(self.repeated_s)] for number in range(lost))
-        return (self.work_s + repeated_s) / HOUR * hourly_prices()[region]
+        return Outcome(
+            wait_s=start_s - self.arrival_s,
+            end_s=end_s - self.arrival_s,
+            cost=(self.work_s + repeated_s) / HOUR * hourly_prices()[region],
+        )
 
     def oracle(self) -> Outcome:
         provisioning_s = statistics.mean(PROVISIONING_S)
         opens = [(self.weather[region].opens(self.arrival_s), region) for region in self.regions]
         start_s, region = min(opens, key=lambda found: found[0])
-        start_s += provisioning_s
-        return Outcome(wait_s=start_s - self.arrival_s, cost=self.cost_from(start_s, region))
+        return self.start(start_s + provisioning_s, region)
 
     def play(self, random: Random, fallbacks: bool, start_within_s: int) -> Outcome:
         """The real flows with these candidates, until the job that is kept has started."""
@@ -257,10 +265,7 @@ class Run:
             minutes = max(math.ceil((due_s - jobs.now_s) / 60), 1) if math.isfinite(due_s) else 60
             world.clock.advance(timedelta(minutes=minutes))
         assert len(jobs.started) == 1, jobs.started
-        start_s, region = jobs.started[0]
-        return Outcome(
-            wait_s=start_s - self.arrival_s, cost=self.cost_from(start_s, region), jobs=len(jobs.all())
-        )
+        return self.start(*jobs.started[0])
 
 
 def seconds_of(moment: datetime) -> float:
@@ -331,32 +336,56 @@ def p95(values: Iterable[float]) -> float:
     return statistics.quantiles(values, n=20)[-1]
 
 
-def table(title: str, runs: Sequence[Mapping[str, Outcome]]) -> Mapping[str, tuple[float, float, float]]:
-    """Print the policies beside each other; returns each one's mean wait, 95th percentile and mean cost, of waiting's."""
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """Hours and US dollars of one policy."""
+
+    waits: Sequence[float]
+    ends: Sequence[float]
+    costs: Sequence[float]
+
+    @property
+    def mean(self) -> float:
+        return statistics.mean(self.waits)
+
+    @property
+    def late(self) -> float:
+        return p95(self.waits)
+
+    @property
+    def cost(self) -> float:
+        return statistics.mean(self.costs)
+
+
+def summary_of(runs: Sequence[Mapping[str, Outcome]], name: str) -> Summary:
+    outcomes = [run[name] for run in runs]
+    return Summary(
+        waits=[one.wait_s / HOUR for one in outcomes],
+        ends=[one.end_s / HOUR for one in outcomes],
+        costs=[one.cost for one in outcomes],
+    )
+
+
+def table(title: str, runs: Sequence[Mapping[str, Outcome]]) -> Mapping[str, Summary]:
+    """Print the policies beside each other."""
     print(f"\n{title}: {len(runs):,} runs")
     print(
-        "                        first step                       cost        of waiting           of the oracle"
+        "                first step, hours             end   cost, USD        of waiting           of the oracle"
     )
     print(
-        "                  median    mean     p95   longest   median    p95    mean    p95   cost      mean     p95"
+        "                median   mean    p95 longest  mean  median    p95    mean   p95  cost    mean    p95   end"
     )
-    rows: dict[str, tuple[float, ...]] = {}
-    for name in (WAIT, *WITH_FALLBACKS, ORACLE):
-        waits = [run[name].wait_s / HOUR for run in runs]
-        costs = [run[name].cost for run in runs]
-        mean = statistics.mean
-        rows[name] = (mean(waits), p95(waits), mean(costs), statistics.median(waits), max(waits),
-                      statistics.median(costs), p95(costs))  # fmt: skip
-    for name, (wait, late, cost, median, longest, middle_cost, late_cost) in rows.items():
-        base, best = rows[WAIT], rows[ORACLE]
+    found = {name: summary_of(runs, name) for name in (WAIT, *WITH_FALLBACKS, ORACLE)}
+    base, best = found[WAIT], found[ORACLE]
+    for name, one in found.items():
+        end, best_end = statistics.mean(one.ends), statistics.mean(best.ends)
         print(
-            f"{name:<15} {median:>6.2f} h {wait:>5.2f} h {late:>5.1f} h {longest:>7.1f} h {middle_cost:>6.2f} {late_cost:>7.2f}"
-            f" {wait / base[0]:>6.2f} {late / base[1]:>6.2f} {cost / base[2]:>6.2f} {wait / best[0]:>9.2f} {late / best[1]:>7.2f}"
+            f"{name:<15} {statistics.median(one.waits):>6.2f} {one.mean:>6.2f} {one.late:>6.2f} {max(one.waits):>7.1f} {end:>5.1f}"
+            f" {statistics.median(one.costs):>7.2f} {p95(one.costs):>6.2f}"
+            f" {one.mean / base.mean:>7.2f} {one.late / base.late:>5.2f} {one.cost / base.cost:>5.2f}"
+            f" {one.mean / best.mean:>7.1f} {one.late / best.late:>6.1f} {end / best_end:>5.2f}"
         )
-    return {
-        name: (row[0] / rows[WAIT][0], row[1] / rows[WAIT][1], row[2] / rows[WAIT][2])
-        for name, row in rows.items()
-    }
+    return found
 
 
 def main() -> int:
@@ -369,7 +398,9 @@ def main() -> int:
     arguments = parser.parse_args()
     began = time.perf_counter()
     runs = play_weeks(arguments.weeks, seed=arguments.seed, processes=arguments.processes)
-    mean, late, cost = table("All runs", runs)[DEFAULT]
+    found = table("All runs", runs)
+    ours, base = found[DEFAULT], found[WAIT]
+    mean, late, cost = ours.mean / base.mean, ours.late / base.late, ours.cost / base.cost
     table(
         f"Those that waited longer than {PROVISIONING_S[1]} s in their own region",
         [run for run in runs if run[WAIT].wait_s > PROVISIONING_S[1]],

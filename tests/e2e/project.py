@@ -118,8 +118,8 @@ class Project:
         paths = (self.folder(self.ledger) / "runs").glob("*.json")
         return {record["run_id"]: record for record in map(json.loads, map(Path.read_bytes, paths))}
 
-    def jobs(self, run_id: str) -> list[CustomJob]:
-        parent = f"projects/{self.id}/locations/{self.region}"
+    def jobs(self, run_id: str, region: str = "") -> list[CustomJob]:
+        parent = f"projects/{self.id}/locations/{region or self.region}"
         request = {"parent": parent, "filter": f"labels.trainmaster_run_id={run_id}"}
         return list(self.vertex.list_custom_jobs(request=request))
 

@@ -25,6 +25,7 @@ MAX_DAYS, MAX_HOURS = 366, 24
 """How long a schedule may last, in its own time and in the stack's."""
 _NAME = "weather-"
 _UNITS_S = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+_TIME_MAX_CHARS = 100
 _TIME = re.compile(r"\s*(\d{1,9}(?:\.\d{1,3})?)\s*(s|min|h|d)\s*")
 
 
@@ -39,15 +40,11 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """`speed` is how many seconds of the schedule pass in one of the stack's."""
+    """`speed` is how many seconds of the schedule pass in one of the stack's; `length_s` is in the schedule's."""
 
     speed: float
+    length_s: float
     entries: tuple[Entry, ...]
-
-    @property
-    def length_s(self) -> float:
-        """When its last entry ends, in seconds of the schedule."""
-        return max((entry.to_s for entry in self.entries), default=0.0)
 
 
 def schedule_from(document: object) -> Schedule:
@@ -67,20 +64,20 @@ def schedule_from(document: object) -> Schedule:
     reading.expect(is_list, "$.weather", f"a list of 1 to {MAX_ENTRIES} entries", listed)
     rows = enumerate(listed) if is_list and isinstance(listed, list) else ()
     entries = [entry for index, row in rows if (entry := _entry(reading, row, f"$.weather[{index}]"))]
-    schedule = Schedule(speed=(simulated or 1) / (real or 1), entries=tuple(entries))
-    if schedule.length_s > MAX_DAYS * _UNITS_S["d"]:
+    speed, length_s = (simulated or 1) / (real or 1), max((entry.to_s for entry in entries), default=0.0)
+    if length_s > MAX_DAYS * _UNITS_S["d"]:
         reading.wrong.append(f"$.weather: ends after more than {MAX_DAYS} d.")
-    elif good and schedule.length_s / schedule.speed > MAX_HOURS * _UNITS_S["h"]:
+    elif good and length_s / speed > MAX_HOURS * _UNITS_S["h"]:
         reading.wrong.append(f"$.scale: at this scale the weather plays longer than {MAX_HOURS} h.")
     if reading.wrong:
         raise InvalidArgumentError(*reading.wrong)
-    return schedule
+    return Schedule(speed=speed, length_s=length_s, entries=tuple(entries))
 
 
 def _entry(reading: Reading, value: object, path: str) -> Entry | None:
-    settings = ("kind", "times", "seconds", "probability")
+    settings = ("kind", "times", "probability", "seconds")
     row: Mapping[str, Any] = reading.mapping(value, path, known=("from", "to", *PLACE_FIELDS, *settings))
-    if not row:
+    if not isinstance(value, dict):
         return None
     from_s, to_s = _seconds(row.get("from", "0 s")), _seconds(row.get("to"))
     for name, seconds in (("from", from_s), ("to", to_s)):
@@ -97,7 +94,7 @@ def _entry(reading: Reading, value: object, path: str) -> Entry | None:
 
 def _seconds(text: object) -> float | None:
     """The seconds of `1 d 12 h`; None for anything else."""
-    if not isinstance(text, str) or not text or _TIME.sub("", text):
+    if not isinstance(text, str) or not 0 < len(text) <= _TIME_MAX_CHARS or _TIME.sub("", text):
         return None
     return sum(float(number) * _UNITS_S[unit] for number, unit in _TIME.findall(text))
 

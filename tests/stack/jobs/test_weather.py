@@ -1,5 +1,7 @@
 """What injections do to jobs of a region and machine, one by one and by a schedule of weather."""
 
+import contextlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from google.api_core.exceptions import TooManyRequests
 
 from tests.stack.injections.conftest import account, ask
 from trainstack.errors import InvalidArgumentError
+from trainstack.injections.active import JOB_KINDS
 from trainstack.jobs.weather import MAX_ENTRIES, schedule_from
 
 from .conftest import Stack, container
@@ -169,6 +172,7 @@ def test_every_fault_of_a_schedule_is_reported_at_once() -> None:
         {"to": "2 x", "kind": "kill", "times": -1, "seconds": 7000, "probability": 2, "sky": "grey"},
         {"to": "99999999 d", "kind": "stockout", "resource": "[" * 30_000},
         7,
+        {},
     ]
     with pytest.raises(InvalidArgumentError) as refused:
         schedule_from({"scale": "6 h", "weathr": 1, "weather": rows})
@@ -177,6 +181,7 @@ def test_every_fault_of_a_schedule_is_reported_at_once() -> None:
         "$.weathr", "$.scale", "$.weather[0].to", "$.weather[0].kind", "$.weather[0].resource", "$.weather[0].spot",
         "$.weather[0].region", "$.weather[1].to", "$.weather[1].kind", "$.weather[1].times", "$.weather[1].seconds",
         "$.weather[1].probability", "$.weather[1].sky", "$.weather[2].resource", "$.weather[3]", "$.weather",
+        "$.weather[4].to", "$.weather[4].kind",
     ])  # fmt: skip
 
 
@@ -210,3 +215,21 @@ def test_the_schedules_in_the_documents_are_valid(path: str) -> None:
     text = (ROOT / path).read_text()
     block = text.partition("\nscale:")[2].partition("\n\n")[0].partition("```")[0]
     assert schedule_from(yaml.safe_load(f"scale:{block}")).entries
+
+
+EXAMPLES = sorted((ROOT / "schemas/examples").glob("*/weather.*"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_the_stack_takes_what_the_schema_allows(path: Path) -> None:
+    is_valid = path.parent.name == "valid"
+    with contextlib.nullcontext() if is_valid else pytest.raises(InvalidArgumentError):
+        schedule_from(yaml.safe_load(path.read_text()))
+
+
+def test_the_schema_knows_every_kind_and_field_of_an_entry() -> None:
+    schema = json.loads((ROOT / "schemas" / "weather.v1.schema.json").read_text())
+    entry = schema["$defs"]["entry"]["properties"]
+    assert set(entry["kind"]["enum"]) == {kind.value for kind in JOB_KINDS}
+    with pytest.raises(InvalidArgumentError, match=f"expected one of {', '.join(entry)}\\."):
+        schedule_from({"weather": [{"to": "1 s", "kind": "stockout", "sky": "grey"}]})

@@ -24,8 +24,13 @@ def policy_document() -> dict[str, Any]:
 
 
 def deployed_policy_document() -> dict[str, Any]:
-    """The shipped policy after the platform engineer's first edit: it names networks."""
-    return {**policy_document(), "networks": ["projects/*/global/networks/*"]}
+    """The shipped policy after the platform engineer's first edit: it names networks and what is reserved."""
+    named = {
+        "networks": ["projects/*/global/networks/*"],
+        "network_attachments": ["**"],
+        "reservations": ["**"],
+    }
+    return {**policy_document(), **named}
 
 
 NAMES = {"project": "my-project", "region": "us-central1", "inbox_bucket": "inbox", "models_bucket": "models"}

@@ -20,13 +20,22 @@ def pool(index: int) -> dict[str, Any]:
     """A pool with everything that a pool with a container may have."""
     return {
         "machineSpec": {
-            "machineType": "n1-standard-8",
-            "acceleratorType": "NVIDIA_TESLA_T4",
+            "machineType": "a2-highgpu-1g",
+            "acceleratorType": "NVIDIA_TESLA_A100",
             "acceleratorCount": 1,
             "tpuTopology": "2x2",
+            "gpuPartitionSize": "1g.10gb",
+            "reservationAffinity": {
+                "reservationAffinityType": "SPECIFIC_RESERVATION",
+                "key": "compute.googleapis.com/reservation-name",
+                "values": ["projects/p/zones/us-central1-a/reservations/r"],
+            },
         },
         "replicaCount": "1",
         "nfsMounts": [{"server": "10.0.0.2", "path": "/share", "mountPoint": f"data{index}"}],
+        "lustreMounts": [
+            {"instanceIp": "10.0.0.9", "volumeHandle": "v", "filesystem": "fs", "mountPoint": f"fast{index}"}
+        ],
         "diskSpec": {"bootDiskType": "pd-standard", "bootDiskSizeGb": 200},
         "containerSpec": {
             "imageUri": IMAGE,
@@ -72,6 +81,14 @@ def job_spec() -> dict[str, Any]:
         "persistentResourceId": "resource-1",
         "experiment": "projects/p/locations/us-central1/metadataStores/default/contexts/e",
         "experimentRun": "projects/p/locations/us-central1/metadataStores/default/contexts/e-r1",
+        "pscInterfaceConfig": {
+            "networkAttachment": "projects/p/regions/us-central1/networkAttachments/a",
+            "dnsPeeringConfigs": [
+                {"domain": "corp.example.", "targetProject": "my-network", "targetNetwork": "shared"}
+            ],
+        },
+        "models": ["projects/p/locations/us-central1/models/m@2"],
+        "protectedArtifactLocationId": "us-central1",
     }
 
 

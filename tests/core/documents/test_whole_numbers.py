@@ -11,7 +11,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core import vertex_files
 from tests.core.roles import MACHINE, TARGET, request
 from tests.core.shipped import REQUEST_RULES, ROOT, schema
 from trainmaster.orchestrator.core.documents.codec import encoded
@@ -57,7 +56,6 @@ def body(found: Request) -> Mapping[str, object]:
 @pytest.mark.parametrize(
     "document",
     [
-        {**vertex_files.job_spec(), "scheduling": {"timeout": "3600s"}},
         *(yaml.safe_load(path.read_text()) for path in EXAMPLES),
         request(
             priority=50,

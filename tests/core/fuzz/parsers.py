@@ -16,6 +16,7 @@ from tests.core.fuzz.mutation import changed, content_like, places, text
 from tests.core.fuzz.verdicts import LINE_BREAKERS, Broken, Parser, Verdict, promised, refused_well, said_well
 from tests.core.parsed import parse_request
 from tests.core.shipped import policy_document, schema
+from tests.core.vertex_files import snake_key
 from trainmaster.orchestrator.core.completion.entry import JobHint, parse_hint
 from trainmaster.orchestrator.core.completion.model import ModelDirectory, ModelFile, find_model
 from trainmaster.orchestrator.core.documents.codec import encoded
@@ -98,7 +99,10 @@ def _property_names(schema: object) -> Iterator[str]:
 RUN_ID = "run-20260304t120000-0123456789"
 _LAST_PARTS = re.compile(r"""(?:\.\w+|\[[0-9]+\]|\['.*'\]|\[".*"\]){1,3}""", re.DOTALL)
 _THEIRS = seeds.vocabulary([*seeds.CUSTOM, *seeds.TUNING, *seeds.AI_PLATFORM])
-OURS = set(_property_names(REQUEST_RULES.schemas["training_request.v1"])) - set(_THEIRS)
+OURS = set(_property_names(REQUEST_RULES.schemas["training_request.v1"])) - {
+    *_THEIRS,
+    *map(snake_key, _THEIRS),
+}
 """Words that only our own dialect has: in a fault about another they would mislead."""
 
 

@@ -136,6 +136,7 @@ def mounted(server: str) -> Mapping[str, Any]:
             KEYS,
         ),
         ({"persistent_resource": "theirs"}, "$.persistent_resource", "allowed: none"),
+        ({"protected_artifact_location_id": "eu"}, "$.protected_artifact_location_id", "us-central1"),
         (mounted("8.8.8.8"), "$.cluster.chief.nfs_mounts[0].server", "an IP address in 10.0.0.0/8"),
         (mounted("nfs.example"), "$.cluster.chief.nfs_mounts[0].server", "an IP address in 10.0.0.0/8"),
     ],
@@ -156,6 +157,40 @@ FOREIGN: Mapping[str, Any] = {
     "service_account": "trainer@evil.iam.gserviceaccount.com",
     "persistent_resource": "reserved-by-another-team",
 }
+RESERVATION = "projects/evil/zones/us-central1-a/reservations/r"
+INTERFACE = {"network_attachment": "projects/evil/regions/us-central1/networkAttachments/a"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "key"),
+    [
+        ({"psc_interface_config": INTERFACE}, "network_attachment", "network_attachments"),
+        (
+            workers(
+                reservation_affinity={
+                    "reservation_affinity_type": "SPECIFIC_RESERVATION",
+                    "key": "compute.googleapis.com/reservation-name",
+                    "values": [RESERVATION],
+                }
+            ),
+            "reservation_affinity.values[0]",
+            "reservations",
+        ),
+        (
+            workers(reservation_affinity={"reservation_affinity_type": "ANY_RESERVATION"}),
+            "reservation_affinity.reservation_affinity_type",
+            "reservations",
+        ),
+    ],
+)
+def test_what_others_pay_for_or_keep_apart_is_allowed_by_its_name_alone(
+    changes: Mapping[str, Any], path: str, key: str
+) -> None:
+    own = {"network_attachments": ("own",), "reservations": ("projects/my-project/**",)}
+    (fault,) = told(request(**changes), **own).values()
+    assert fault.path.endswith(path)
+    assert fault.repair == f"ask for it to be added to {key} in the policy"
+    accepted(request(**changes), **{**own, key: ("own", "projects/evil*/**", "ANY_RESERVATION")})
 
 
 def test_no_machine_is_suggested_for_a_name_that_resembles_none() -> None:

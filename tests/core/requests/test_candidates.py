@@ -193,6 +193,15 @@ def with_board_of(location: str, **changes: Any) -> dict[str, Any]:
         ),
         (with_board_of("us-central1", fallbacks=[{"region": "europe-west4"}]), "$.fallbacks[0].region", ""),
         (with_board_of("europe-west4"), "$.tensorboard", "found 'us-central1'"),
+        (
+            document(
+                psc_interface_config={
+                    "network_attachment": "projects/p/regions/europe-west4/networkAttachments/a"
+                }
+            ),
+            "$.psc_interface_config.network_attachment",
+            "network_attachment belongs to europe-west4",
+        ),
         (with_board_of("europe-west4", fallbacks=[{"scheduling": {"spot": True}}]), "$.tensorboard", ""),
     ],
 )

@@ -77,7 +77,7 @@ def test_faults_of_text_schema_and_policy_come_in_one_report() -> None:
         ("cluster: {chief: {gpu: 1}}", "$.cluster.chief.gpu", "found 1; allowed: a GPU and how many, for example L4:1"),
         ("cluster: {chief: {machine: n1-standard-4}, workers: 3}", "$.cluster.workers", "write workers: {count: 3, machine: …}"),
         ("args: --epochs=2", "$.args", "write a list"),
-        ("args: [--epochs, 2]", "$.args[1]", 'quote it: "2"'),
+        ("env: {EPOCHS: 2}", "$.env.EPOCHS", 'quote it: "2"'),
         ("env: {PYVER: 3.10}", "$.env.PYVER", 'found 3.10; quote it: "3.10"'),
         ("scheduling: {spot: 'yes'}", "$.scheduling.spot", "write true or false, without quotes"),
         ("scheduling: {timeout_s: '60'}", "$.scheduling.timeout_s", "write 60 without quotes"),

@@ -304,8 +304,8 @@ def test_a_place_that_only_some_conditions_fill_needs_a_default() -> None:
 
 
 def test_a_boolean_that_yaml_made_of_a_word_is_quoted_as_written() -> None:
-    text = yaml.safe_dump(document({"manual": {}})).replace("request:", "request:\n  args: [no]")
-    assert faults(dropped(text))["$.request.args[0]"].found == "no"
+    text = yaml.safe_dump(document({"manual": {}})).replace("request:", "request:\n  env: {SAVE: no}")
+    assert faults(dropped(text))["$.request.env.SAVE"].found == "no"
 
 
 def test_a_gcloud_file_is_a_request_too() -> None:

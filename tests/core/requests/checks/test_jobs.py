@@ -17,6 +17,13 @@ NETWORK = "projects/123/global/networks/training"
 CONTEXTS = "projects/my-project/locations/us-central1/metadataStores/default/contexts"
 LEARNING_RATE: dict[str, Any] = {"type": "double", "min": 0.1, "max": 0.2}
 SAFE = {"threshold": 0.5}
+H100: dict[str, Any] = {"machine": "a3-highgpu-1g", "accelerator": {"type": "NVIDIA_H100_80GB", "count": 1}}
+RESERVED = {
+    "reservation_affinity_type": "SPECIFIC_RESERVATION",
+    "key": "compute.googleapis.com/reservation-name",
+    "values": ["projects/my-project/zones/us-central1-a/reservations/h100"],
+}
+LUSTRE = {"instance_ip": "10.0.0.9", "volume_handle": "v", "filesystem": "fs", "mount_point": "a"}
 
 
 def of(chief: object, **roles: object) -> dict[str, Any]:
@@ -75,6 +82,33 @@ def chosen(*conditions: tuple[list[str], str]) -> dict[str, Any]:
         ({**flex(timeout_s=604801), **of(L4)}, "$.scheduling.timeout_s", "at most 7 days"),
         (of({**MACHINE, "nfs_mounts": NFS}), "$.cluster.chief.nfs_mounts", "write network"),
         ({"reserved_ip_ranges": ["r"]}, "$.reserved_ip_ranges", "write network"),
+        (of({**MACHINE, "lustre_mounts": [LUSTRE]}), "$.cluster.chief.lustre_mounts", "write network"),
+        (
+            of({**L4, "gpu_partition_size": "1g.10gb"}),
+            "$.cluster.chief.accelerator.type",
+            "gpu_partition_size is for GPUs that can be split; found 'NVIDIA_L4'; allowed: NVIDIA_TESLA_A100, ",
+        ),
+        (
+            of({**MACHINE, "gpu_partition_size": "1g.10gb"}),
+            "$.cluster.chief.accelerator",
+            "missing: gpu_partition_size needs it",
+        ),
+        *(
+            (
+                {**unfit, **of({**H100, "reservation_affinity": RESERVED})},
+                "$.cluster.chief.reservation_affinity.reservation_affinity_type",
+                "allowed: NO_RESERVATION; remove reservation_affinity, or " + key,
+            )
+            for key, unfit in (("spot", {"scheduling": {"spot": True}}), ("flex_start", flex()))
+        ),
+        (
+            {
+                **of({**H100, "reservation_affinity": RESERVED}),
+                "fallbacks": [{"scheduling": {"spot": True}}],
+            },
+            "$.fallbacks[0].cluster.chief.reservation_affinity.reservation_affinity_type",
+            "a job with spot cannot use reserved machines",
+        ),
         (
             {"image": None, "python_package": PACKAGE, "cluster": cluster(workers={**ONE, "command": ["a"]})},
             "$.cluster.workers.command",
@@ -170,3 +204,63 @@ def test_a_run_of_an_experiment_is_submitted_by_its_full_name() -> None:
     by_name = accepted(request(experiment=f"{CONTEXTS}/nightly", experiment_run=f"{CONTEXTS}/nightly-7")).spec
     assert by_id == by_name
     assert by_id.settings["experiment_run"] == f"{CONTEXTS}/nightly-7"
+
+
+def test_all_faults_of_what_is_reserved_and_reached_are_told_at_once() -> None:
+    chief = {
+        **H100,
+        "gpu_partition_size": "half",
+        "reservation_affinity": {"reservation_affinity_type": "specific", "values": []},
+        "lustre_mounts": [{"instance_ip": "lustre.example", "mount_point": "a/b", "server": "x"}],
+    }
+    peering = {"domain": "*.corp", "target_project": "P", "network": "shared"}
+    faults = told(
+        request(
+            **of(chief, workers={**H100, "count": 1, "reservation_affinity": {**RESERVED, "key": None}}),
+            psc_interface_config={"network_attachment": "Training", "dns_peering_configs": [peering]},
+            models=["champion", 3],
+            protected_artifact_location_id="mars",
+        )
+    )
+    chief_at, peering_at = "$.cluster.chief", "$.psc_interface_config.dns_peering_configs[0]"
+    expected = {
+        f"{chief_at}.gpu_partition_size": "for example 1g.10gb",
+        f"{chief_at}.lustre_mounts[0].filesystem": "missing",
+        f"{chief_at}.lustre_mounts[0].instance_ip": "an IP address in 10.0.0.0/8",
+        f"{chief_at}.lustre_mounts[0].mount_point": "letters, digits",
+        f"{chief_at}.lustre_mounts[0].server": "unknown key",
+        f"{chief_at}.lustre_mounts[0].volume_handle": "missing",
+        f"{chief_at}.reservation_affinity.reservation_affinity_type": "did you mean 'SPECIFIC_RESERVATION'?",
+        f"{chief_at}.reservation_affinity.values": "at least 1 entry",
+        "$.cluster.workers.reservation_affinity.key": "expected a string",
+        "$.models[0]": "projects/PROJECT/locations/REGION/models/MODEL",
+        "$.models[1]": "expected a string",
+        "$.protected_artifact_location_id": "the policy does not allow it",
+        f"{peering_at}.domain": "end it with a dot",
+        f"{peering_at}.network": "did you mean 'target_network'?",
+        f"{peering_at}.target_project": "the id of the project",
+        "$.psc_interface_config.network_attachment": "networkAttachments/NAME",
+    }
+    found = {path: str(fault) for path, fault in faults.items()}
+    assert {path: words for path, words in expected.items() if words in found.get(path, "")} == expected
+    assert set(found) == set(expected)
+
+
+@pytest.mark.parametrize(
+    ("affinity", "faulty"),
+    [
+        ({"reservation_affinity_type": "SPECIFIC_RESERVATION"}, {"key", "values"}),
+        ({**RESERVED, "reservation_affinity_type": "ANY_RESERVATION"}, {"key", "values"}),
+        ({"key": "k"}, {"reservation_affinity_type"}),
+    ],
+)
+def test_a_reservation_is_named_if_and_only_if_it_is_a_specific_one(
+    affinity: Mapping[str, Any], faulty: set[str]
+) -> None:
+    faults = told(request(**of({**H100, "reservation_affinity": affinity})))
+    assert set(faults) == {f"$.cluster.chief.reservation_affinity.{key}" for key in faulty}
+
+
+def test_a_fallback_takes_the_reservation_away() -> None:
+    fallbacks = [{"cluster": {"chief": {"reservation_affinity": None}}, "scheduling": {"spot": True}}]
+    accepted(request(**of({**H100, "reservation_affinity": RESERVED}), fallbacks=fallbacks))

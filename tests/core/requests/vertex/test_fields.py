@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 
 from tests.judges.discovery import api
+from trainmaster.orchestrator.core.requests.fields import REPEATED
 from trainmaster.orchestrator.core.requests.reading import dialect_of
 
 Path = tuple[str | int, ...]
 FOREIGN = "this key is not allowed in a request"
 REASON = "requests do not support it: "
 REFUSED = {
-    "gpuPartitionSize", "minGpuDriverVersion", "multihostGpuNodeCount", "reservationAffinity", "lustreMounts", "models",
-    "protectedArtifactLocationId", "pscInterfaceConfig", "convexStopConfig", "transferLearningConfig",
+    "minGpuDriverVersion", "multihostGpuNodeCount", "convexStopConfig", "transferLearningConfig",
 }  # fmt: skip
+"""Only v1beta1 has them, and jobs are submitted through v1."""
 NEEDED: Mapping[str, Mapping[str, object]] = {
     "CustomJob": {"displayName": "x", "jobSpec": {}},
     "HyperparameterTuningJob": {"displayName": "x", "studySpec": {}, "trialJobSpec": {}},
@@ -80,6 +81,23 @@ def test_every_field_of_the_api_is_known(path: Path, around: Path, names: set[st
     assert found.pop(spelt("noSuchKey")) == FOREIGN, "the mapping was not read"
     assert set(found) == {spelt(name) for name in names & REFUSED}
     assert all(REASON in problem for problem in found.values())
+
+
+def test_every_list_of_a_job_may_be_its_only_member() -> None:
+    schemas = api("aiplatform.v1").document["schemas"]
+    messages = {message for _, around, _ in MAPPINGS.values() for message in around}
+    found = (
+        schemas.get(f"GoogleCloudAiplatformV1{message}", {}).get("properties", {}) for message in messages
+    )
+    lists = {name for of in found for name, field in of.items() if field.get("type") == "array"}
+    assert lists - {"trials"} <= REPEATED
+    assert REPEATED - lists == {
+        "categoricalValues",
+        "containerArgs",
+        "containerCommand",
+        "discreteValues",
+        "params",
+    }
 
 
 def test_the_mappings_are_all_those_inside_a_job() -> None:

@@ -3,13 +3,29 @@
 import copy
 import functools
 import json
-from collections.abc import Mapping
+import operator
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from tests.core.vertex_files import Path, changed, job, job_spec, package_pool, plain, snake, snake_path, told
-from trainmaster.orchestrator.core.documents.faults import json_path
+from tests.core.fuzz.mutation import places
+from tests.core.fuzz.seeds import CUSTOM, TUNING
+from tests.core.parsed import answer_to
+from tests.core.vertex_files import (
+    IMAGE,
+    Path,
+    changed,
+    job,
+    job_spec,
+    package_pool,
+    plain,
+    snake,
+    snake_path,
+    told,
+)
+from trainmaster.orchestrator.core.documents.faults import Refused, json_path
+from trainmaster.orchestrator.core.requests.request import Request
 
 POOL_FAULTS: list[tuple[Path, object]] = [
     (("machineSpec", "machineType"), "N1 standard"),
@@ -20,8 +36,12 @@ POOL_FAULTS: list[tuple[Path, object]] = [
     (("machineSpec", "acceleratorCount"), None),
     (("machineSpec", "tpuTopology"), "big"),
     (("machineSpec", "machinType"), "n1-standard-4"),
-    (("machineSpec", "reservationAffinity"), {"reservationAffinityType": "NO_RESERVATION"}),
-    (("machineSpec", "gpuPartitionSize"), "1g.10gb"),
+    (("machineSpec", "reservationAffinity", "reservationAffinityType"), "SPECIFIC"),
+    (("machineSpec", "reservationAffinity", "key"), None),
+    (("machineSpec", "reservationAffinity", "values", 0), "r"),
+    (("machineSpec", "reservationAffinity", "names"), ["r"]),
+    (("machineSpec", "reservationAffinity"), "any"),
+    (("machineSpec", "gpuPartitionSize"), "half"),
     (("machineSpec",), "n1-standard-4"),
     (("replicaCount",), "-1"),
     (("diskSpec", "bootDiskType"), "floppy"),
@@ -34,15 +54,18 @@ POOL_FAULTS: list[tuple[Path, object]] = [
     (("nfsMounts", 0, "mount"), "a"),
     (("nfsMounts", 0), "10.0.0.2:/share"),
     (("nfsMounts",), "10.0.0.2:/share"),
-    (("lustreMounts",), [{"instanceIp": "10.0.0.2"}]),
+    (("lustreMounts", 0, "instanceIp"), 10),
+    (("lustreMounts", 0, "volumeHandle"), None),
+    (("lustreMounts", 0, "filesystem"), None),
+    (("lustreMounts", 0, "mountPoint"), "a/b"),
+    (("lustreMounts", 0, "server"), "10.0.0.2"),
     (("replicas",), 2),
 ]
 CONTAINER_FAULTS: list[tuple[Path, object]] = [
     (("containerSpec", "imageUri"), "no image"),
     (("containerSpec", "imageUri"), None),
-    (("containerSpec", "command"), "python"),
-    (("containerSpec", "args"), "--epochs=1"),
-    (("containerSpec", "args", 0), 1),
+    (("containerSpec", "command"), {"python": "train.py"}),
+    (("containerSpec", "args", 0), ["--epochs=1"]),
     (("containerSpec", "env"), {"A": "b"}),
     (("containerSpec", "env", 0, "name"), "1A"),
     (("containerSpec", "env", 0, "name"), None),
@@ -60,7 +83,6 @@ PACKAGE_FAULTS: list[tuple[Path, object]] = [
     (("pythonPackageSpec", "packageUris", 0), "trainer.tar.gz"),
     (("pythonPackageSpec", "pythonModule"), "trainer-task"),
     (("pythonPackageSpec", "pythonModule"), None),
-    (("pythonPackageSpec", "args", 0), 1),
     (("pythonPackageSpec", "env", 0, "name"), "1A"),
     (("pythonPackageSpec", "env", 1, "value"), 3),
     (("pythonPackageSpec", "env", 1, "name"), "POOL"),
@@ -92,9 +114,14 @@ JOB_FAULTS: list[tuple[Path, object]] = [
     (("jobSpec", "scheduling", "strategy"), "CHEAP"),
     (("jobSpec", "scheduling", "retries"), 3),
     (("jobSpec", "scheduling"), "SPOT"),
-    (("jobSpec", "models"), ["projects/p/locations/l/models/m"]),
-    (("jobSpec", "protectedArtifactLocationId"), "us"),
-    (("jobSpec", "pscInterfaceConfig"), {"networkAttachment": "a"}),
+    (("jobSpec", "models", 0), "m"),
+    (("jobSpec", "protectedArtifactLocationId"), "mars"),
+    (("jobSpec", "pscInterfaceConfig", "networkAttachment"), "Attachment 1"),
+    (("jobSpec", "pscInterfaceConfig", "dnsPeeringConfigs", 0, "domain"), "*.corp"),
+    (("jobSpec", "pscInterfaceConfig", "dnsPeeringConfigs", 0, "targetProject"), None),
+    (("jobSpec", "pscInterfaceConfig", "dnsPeeringConfigs", 0, "targetNetwork"), "a/b"),
+    (("jobSpec", "pscInterfaceConfig", "dnsPeering"), []),
+    (("jobSpec", "pscInterfaceConfig"), "a"),
     (("jobSpec", "workerPoolSpecs"), "one"),
     (("jobSpec", "workerPoolSpecs", 1), "worker"),
     (("jobSpec",), "one"),
@@ -180,16 +207,20 @@ def test_all_faults_come_at_once() -> None:
     pools[0]["replicaCount"] = 2
     pools[1]["pythonPackageSpec"] = package_pool(1)["pythonPackageSpec"]
     pools[2]["containerSpec"]["env"].append({"name": "POOL", "value": "again"})
-    pools[3]["machineSpec"]["machineType"] = "N1"
+    pools[3]["diskSpec"]["bootDiskSizeGb"] = 1
     pools.append(pools[3])
     whole["models"] = ["m"]
+    pools[0]["lustreMounts"][0]["mountPoint"] = "a b"
+    pools[0]["machineSpec"]["reservationAffinity"]["values"] = []
     faults = told({"displayName": "flowers", **whole})
     expected = {
-        "$.models": "requests do not support it: only some of Google's own jobs read it",
+        "$.models[0]": "projects/PROJECT/locations/REGION/models/MODEL",
+        "$.workerPoolSpecs[0].lustreMounts[0].mountPoint": "not in the expected format",
+        "$.workerPoolSpecs[0].machineSpec.reservationAffinity.values": "too few entries",
         "$.workerPoolSpecs[0].replicaCount": "put the others in pool 1, the workers",
         "$.workerPoolSpecs[1]": "remove one of the two",
         "$.workerPoolSpecs[2].containerSpec.env[2].name": "keep one of the two",
-        "$.workerPoolSpecs[3].machineSpec.machineType": "not in the expected format",
+        "$.workerPoolSpecs[3].diskSpec.bootDiskSizeGb": "100 to 64000 gigabytes",
         "$.workerPoolSpecs[4]": "0 chief, 1 workers, 2 parameter servers, 3 evaluators",
     }
     assert {path: words for path, words in expected.items() if words in faults[path]} == expected
@@ -200,6 +231,7 @@ def test_all_faults_come_at_once() -> None:
     [
         ([], "$.workerPoolSpecs[0]", "missing: every job needs a chief"),
         ([{}, "pool"], "$.workerPoolSpecs[0]", "missing: every job needs a chief"),
+        (["text"], "$.workerPoolSpecs[0]", "expected a mapping"),
         (
             ["pool", {"machineSpec": {"machineType": "n1-standard-4"}}],
             "$.workerPoolSpecs[1]",
@@ -229,3 +261,69 @@ def test_the_replica_environment_is_one_for_all_pools() -> None:
         pool["containerSpec"]["env"][2:] = [{**variable, "value": "mine"}]
     faults = told({"displayName": "flowers", **spec})
     assert "vertex, ai_platform" in faults["$.workerPoolSpecs[0].containerSpec.env[2].value"]
+
+
+@pytest.mark.parametrize("document", [*CUSTOM, *TUNING], ids=lambda document: "-".join(sorted(document))[:30])
+def test_a_list_of_one_may_be_written_as_that_one_as_for_gcloud(document: dict[str, Any]) -> None:
+    for path in [path for path in places(document) if path and isinstance(path[-1], int) and path[-1] == 0]:
+        member = value_at(document, path)
+        listed, alone = (changed(document, path[:-1], value) for value in ([member], member))
+        assert same_answers(alone, listed), path
+
+
+def value_at(document: Any, path: Sequence[str | int]) -> Any:
+    return functools.reduce(operator.getitem, path, document)
+
+
+def same_answers(one: Any, other: Any) -> bool:
+    """Whether both are the same request, or have the same faults, the list's with its place."""
+    first, second = (answer_to(json.dumps(document), name="m") for document in (one, other))
+    if isinstance(first, Request) and isinstance(second, Request):
+        return first.document == second.document
+    faults = [
+        [(fault.path.replace("[0]", ""), fault.problem) for fault in answer.faults]
+        for answer in (first, second)
+        if isinstance(answer, Refused)
+    ]
+    return len(faults) == 2 and sorted(faults[0]) == sorted(faults[1])
+
+
+@pytest.mark.parametrize(
+    ("pools", "paths"),
+    [
+        ("text", {"$.workerPoolSpecs"}),
+        (3, {"$.workerPoolSpecs"}),
+        ([["text"]], {"$.workerPoolSpecs[0]"}),
+        (
+            {"containerSpec": "x"},
+            {"$.workerPoolSpecs.containerSpec", "$.workerPoolSpecs.machineSpec.machineType"},
+        ),
+        (
+            {
+                "machineSpec": [{"machineType": "n1-standard-4"}, {"machineType": "N1"}],
+                "containerSpec": {"args": {"a": "b"}},
+            },
+            {
+                "$.workerPoolSpecs.containerSpec.args",
+                "$.workerPoolSpecs.containerSpec.imageUri",
+                "$.workerPoolSpecs.machineSpec",
+                "$.workerPoolSpecs.machineSpec[1].machineType",
+            },
+        ),
+        (
+            {
+                "machineSpec": [{"machineType": "n1-standard-4"}],
+                "containerSpec": {"imageUri": IMAGE, "env": {"1A": "b", "N": 3}, "args": 3},
+            },
+            {
+                "$.workerPoolSpecs.containerSpec.env",
+                "$.workerPoolSpecs.containerSpec.env['1A']",
+                "$.workerPoolSpecs.containerSpec.env.N",
+            },
+        ),
+    ],
+)
+def test_a_wrong_container_hides_no_fault_and_is_the_only_one_of_its_consequences(
+    pools: object, paths: set[str]
+) -> None:
+    assert set(told(plain(workerPoolSpecs=pools))) == paths

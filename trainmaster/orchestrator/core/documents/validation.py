@@ -1,9 +1,11 @@
 """Validates a document against a JSON Schema: every fault with its path and likely repair."""
 
 import functools
+import json
+import math
 import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ from trainmaster.orchestrator.core.documents.faults import (
     hint,
     json_path,
     nearest,
+    plain,
     quote_it,
     shown,
     unknown_key,
@@ -43,6 +46,8 @@ _KINDS = {
 _PLAIN = re.compile(r"(gs://)?[A-Za-z_][A-Za-z0-9_./*-]{0,199}")
 """A text that YAML reads as a string, also between braces."""
 _NUMERAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
+_COMMAND_LINES = (("args",), ("command",))
+_EXPONENT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]{1,3}")
 _MACHINE = "#/$defs/machine"
 _NOT_IN_LABELS = re.compile(r"[^\w-]+")
 
@@ -65,32 +70,72 @@ def schema_faults(
     `problem` and `repair`, two keywords of ours that JSON Schema ignores. So is `repaired_as: label`.
 
     Modifies the document: 50.0 becomes 50 if the schema requires an integer. JSON Schema accepts it as an integer, but
-    later code must not find a float there. It stays 50.0 if the schema requires a number.
+    later code must not find a float there. It stays 50.0 if the schema requires a number. The text 1e-5, which YAML 1.1
+    does not read as a number, becomes one if the schema requires one, and 3 among the words of a command line a text.
+
+    What is in a list in place of a mapping, or in a mapping in place of a list, is checked too.
     """
-    validator = _validator()(schema)
-    errors = list(islice(validator.iter_errors(document), MAX_COLLECTED))
-    while _made_whole(document, errors):
-        errors = list(islice(validator.iter_errors(document), MAX_COLLECTED))
-    suggestions, spelled = suggestions or Suggestions(), spelled or {}
+    validator, suggestions, spelled = _validator()(schema), suggestions or Suggestions(), spelled or {}
+    errors = _errors(validator, document)
+    while _made_fit(document, errors, spelled):
+        errors = _errors(validator, document)
     errors.sort(key=lambda error: json_path(error.absolute_path))  # as a report lists them
     faults = (fault for error in errors for fault in _faults(error, spelled, suggestions))
     return sorted(without_echoes(faults))
 
 
+# Any: jsonschema's validators are typed so.
+def _errors(validator: Any, document: object) -> list["ValidationError"]:
+    return list(islice(_with_insides(validator, validator.iter_errors(document)), MAX_COLLECTED))
+
+
+# Any: as above.
+def _with_insides(validator: Any, errors: Iterable["ValidationError"]) -> Iterator["ValidationError"]:
+    """The errors, and those inside what is a list of mappings in place of a mapping, or one in place of a list."""
+    for error in errors:
+        yield error
+        value: Any = error.instance
+        schema: Any = error.schema
+        inside: Any = []
+        match error.validator, error.validator_value:
+            case "type", "array" if isinstance(value, dict):
+                inside = validator.descend(value, schema.get("items", True))
+            case "type", "object" if isinstance(value, list) and "properties" in schema:
+                parts = (part for part in enumerate(value) if isinstance(part[1], dict))
+                inside = (one for index, part in parts for one in validator.descend(part, schema, path=index))
+        found = [inner for inner in inside if inner.validator != "type" or inner.relative_path]
+        for inner in found:
+            inner.parent = error
+        yield from _with_insides(validator, found)
+
+
 # Any: the document at a path that jsonschema found in it, so it can be written to.
-def _made_whole(document: Any, errors: Sequence["ValidationError"]) -> bool:
-    """Replace 50.0 by 50 where the schema requires an integer; whether anything was replaced."""
+def _made_fit(document: Any, errors: Sequence["ValidationError"], spelled: Mapping[str, str]) -> bool:
+    """Replace values by what they mean where that is of the kind that the schema requires; whether any was."""
     made = False
     for error in errors:
-        number = whole(error.instance)
-        if error.validator == "type" and number is not error.instance and error.absolute_path:
-            wanted: Any = error.validator_value
-            if "integer" in ([wanted] if isinstance(wanted, str) else wanted):
-                *above, last = error.absolute_path
-                functools.reduce(operator.getitem, above, document)[last] = number
-                made = True
-        made = _made_whole(document, error.context or ()) or made
+        meant = _meant(error, spelled) if error.validator in ("type", "pattern") else error.instance
+        if meant is not error.instance and error.absolute_path:
+            *above, last = error.absolute_path
+            functools.reduce(operator.getitem, above, document)[last] = meant
+            made = True
+        made = _made_fit(document, error.context or (), spelled) or made
     return made
+
+
+# Any: as in _faults.
+def _meant(error: "ValidationError", spelled: Mapping[str, str]) -> object:
+    """50 for 50.0, the number for 1e-5, and for a word of a command line its text, unless that was written otherwise."""
+    value: Any = error.instance
+    schema: Any = error.schema
+    path, kinds = tuple(error.absolute_path), schema.get("type", ())
+    if kinds == "string" and isinstance(value, bool | int | float) and path[-2:-1] in _COMMAND_LINES:
+        text = json.dumps(value)
+        return text if spelled.get(json_path(path), text) == text else value
+    is_numeral = isinstance(value, str) and _EXPONENT.fullmatch(value) is not None
+    number = whole(float(value) if is_numeral and math.isfinite(float(value)) else value)
+    fits = "number" in kinds or ("integer" in kinds and isinstance(number, int))
+    return number if fits else value
 
 
 @functools.cache
@@ -307,8 +352,12 @@ def _wrong_kind(
         repair = _as_mapping(str(path[-1]), value, schema)
     elif wanted == "object" and isinstance(value, int | float) and not isinstance(value, bool) and path:
         repair = _around_number(str(path[-1]), value, schema)
-    elif wanted == "array" and isinstance(value, str):
+    elif wanted == "array" and isinstance(value, dict) and value:
+        repair = f"write '- ' before {plain(next(iter(value)))}, and two spaces before the other keys"
+    elif wanted == "array":
         repair = "write a list: one entry a line, each after '- '"
+    elif wanted == "object" and isinstance(value, list) and value and isinstance(value[0], dict):
+        repair = "write it without '- '" if len(value) == 1 else f"keep one of the {len(value)}, without '- '"
     return Fault(
         path=where,
         problem=schema.get("problem") or f"expected {' or '.join(_KINDS[kind] for kind in kinds)}",

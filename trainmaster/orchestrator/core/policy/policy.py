@@ -168,6 +168,8 @@ class Policy:
     """What runs a script whose request names no image."""
     encryption_keys: tuple[str, ...] = ()
     persistent_resources: tuple[str, ...] = ()
+    reservations: tuple[str, ...] = ()
+    network_attachments: tuple[str, ...] = ()
     reserved_ip_ranges: tuple[str, ...] = ()
     nfs_servers: tuple[str, ...] = ()
     web_access: bool = False

@@ -1,25 +1,35 @@
 """A mapping in the spelling of a Google API, read key by key."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, listed, nearest, unknown_key
 from trainmaster.orchestrator.core.documents.values import Path, whole
 from trainmaster.orchestrator.core.requests.own_document import OwnDocument, Translation
+from trainmaster.orchestrator.core.requests.spec import PARTS, camel_case, in_camel_case
 
 _NAMED_ENUMS = "write the name; the clients print names with use_integers_for_enums=False"
 _SECONDS = re.compile(r"([0-9]+)(\.0+)?s")
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _HUMP = re.compile(r"([A-Z])")
-_SNAKE = re.compile(r"_([a-z0-9])")
+# fmt: off
+REPEATED = frozenset({
+    "args", "categoricalValues", "command", "conditionalParameterSpecs", "containerArgs", "containerCommand",
+    "discreteValues", "dnsPeeringConfigs", "env", "lustreMounts", "metrics", "models", "nfsMounts", "packageUris",
+    "parameters", "params", "reservedIpRanges", "values", "workerPoolSpecs",
+})
+# fmt: on
+"""Keys of both APIs that hold lists. gcloud takes a single value for the list of it, and of a list the last member where
+a mapping is expected: https://github.com/google/apitools/blob/master/apitools/base/protorpclite/protojson.py"""
 
 
 class Fields:
     """A mapping of the document; keys are read by their camelCase names.
 
-    A key whose value is null or an empty string is absent, as it is to the API. If any key of a mapping is read, each
+    A key whose value is null or an empty string is absent, as it is to the API. A single value is the list of it where
+    the API has a list, as it is to gcloud. If any key of a mapping is read, each
     key that is never read becomes a fault at the end of the translation.
     """
 
@@ -32,7 +42,7 @@ class Fields:
         self._keys: dict[str, str] = {}
         self._again: dict[str, str] = {}
         for key in map(str, self._value):
-            name = _camel(key)
+            name = camel_case(key)
             (self._again if name in self._keys else self._keys)[name] = key
         self._asked: set[str] = set()
         self._passed: set[str] = set()
@@ -45,6 +55,10 @@ class Fields:
         if not self._asked:
             self.translation.unread.append(self._unread)
         self._asked.add(name)
+        value = self._written(name)
+        return [value] if name in REPEATED and not isinstance(value, list | None) else value
+
+    def _written(self, name: str) -> object:
         value = self._value.get(self._keys.get(name, name))
         return None if value == "" else value
 
@@ -52,8 +66,16 @@ class Fields:
         return self.get(name) is not None
 
     def at(self, name: str) -> Path:
-        """The path of the name, or the path it would have in the spelling of its neighbours."""
-        return (*self.path, self._spelling_of(name))
+        """The path of the name, or the path it would have in the spelling of its neighbours.
+
+        What would be inside a value that is not a mapping is that value's own fault.
+        """
+        within = () if self.kind_fault and self.value is not None else (self._spelling_of(name),)
+        return (*self.path, *within)
+
+    def member_at(self, name: str, index: int) -> Path:
+        """The path of a member of a list; of a single value, which is the list of it, the key's own."""
+        return (*self.at(name), index) if isinstance(self._written(name), list | None) else self.at(name)
 
     def present(self, names: Collection[str]) -> list[str]:
         """Those of the names that have a value, as the text spells them; none is suggested for a misspelt key."""
@@ -74,8 +96,13 @@ class Fields:
         return None
 
     def fields(self, name: str) -> "Fields":
-        """The mapping under the name; empty if it is absent or, with a fault, not a mapping."""
-        inner = Fields(self.get(name), self.at(name), self.translation)
+        """The mapping under the name, or the last in a list; empty if it is absent or, with a fault, not a mapping."""
+        value, path = self.get(name), self.at(name)
+        if isinstance(value, list) and value and isinstance(value[-1], Mapping):
+            if len(value) > 1:
+                self.refuse(name, "expected a mapping", repair=f"keep one of the {len(value)}, without '- '")
+            value, path = value[-1], (*path, len(value) - 1)
+        inner = Fields(value, path, self.translation)
         if self.has(name) and inner.kind_fault:
             self.refuse(name, "expected a mapping")
         return inner
@@ -83,7 +110,7 @@ class Fields:
     def items(self, name: str) -> Iterator["Fields"]:
         """The members of a list, each read as a mapping, even if it is not one."""
         for index, value in enumerate(self.values(name)):
-            yield Fields(value, (*self.at(name), index), self.translation)
+            yield Fields(value, self.member_at(name, index), self.translation)
 
     def mappings(self, name: str, problem: str = "expected a mapping") -> Iterator["Fields"]:
         """The members of a list that are mappings; the others are faults."""
@@ -95,11 +122,7 @@ class Fields:
 
     def values(self, name: str) -> list[object]:
         value = self.get(name)
-        if isinstance(value, list):
-            return value
-        if self.has(name):
-            self.refuse(name, "expected a list")
-        return []
+        return value if isinstance(value, list) else []
 
     def word(self, name: str, words: Mapping[str, str | None]) -> str | None:
         """Our word for the API's; None if it is absent, or if `words` have none for it."""
@@ -136,9 +159,10 @@ class Fields:
                 problem = f"Vertex AI has this key, but requests do not support it: {reason}"
                 self.refuse(name, problem, found="", repair="remove it")
 
-    def pass_over(self) -> None:
-        """Accept all other keys of the mapping: it already has a fault, and reading stops."""
+    def pass_over(self) -> Mapping[str, object]:
+        """The mapping as it is written, all of whose other keys are accepted: it already has a fault, and reading stops."""
         self._passed.update(self._keys)
+        return self._value
 
     def _unread(self) -> list[Fault]:
         """A fault for every key that was never read, and for every key given in both spellings."""
@@ -164,7 +188,7 @@ class Fields:
         return self._keys.get(name) or (_HUMP.sub(r"_\1", name).lower() if self._snake else name)
 
     def _said(self, name: str, said: dict[str, Any]) -> dict[str, Any]:
-        value = self.get(name)
+        value = self._written(name)
         return said if value is None or {"found", "value"} & set(said) else {**said, "value": value}
 
 
@@ -173,18 +197,32 @@ Read = Callable[[Fields, str], object]
 
 
 def copy_keys(written: Fields, own: OwnDocument, keys: Mapping[str, str], read: Read = Fields.get) -> None:
-    """Copy the values of the API's keys to our own keys."""
+    """Copy the values of the API's keys to our own keys, and what is inside those of PARTS to its own keys."""
     for theirs, ours in keys.items():
-        own.put(ours, read(written, theirs), written.at(theirs))
+        inside = inverse(in_camel_case(PARTS.get(ours, ())))
+        if not inside:
+            own.put(ours, read(written, theirs), written.at(theirs))
+            if theirs in REPEATED:
+                own.translation.place((*own.path, ours, 0), written.member_at(theirs, 0))
+        elif theirs in REPEATED:
+            _copy_members(written.mappings(theirs), own, ours, inside)
+            own.translation.place((*own.path, ours), written.at(theirs))
+        else:
+            part = written.fields(theirs)
+            copy_keys(part, own.inner(ours, part.path, there=written.has(theirs)), inside)
+
+
+def _copy_members(parts: Iterable[Fields], own: OwnDocument, ours: str, keys: Mapping[str, str]) -> None:
+    for number_of_part, part in enumerate(parts):
+        member = OwnDocument(own.translation, (*own.path, ours, number_of_part))
+        own.translation.place(member.path, part.path)
+        copy_keys(part, member, keys)
+        own.content.setdefault(ours, []).append(member.content)
 
 
 def inverse(names: Mapping[str, str]) -> dict[str, str]:
     """The table with names and values swapped."""
     return {theirs: ours for ours, theirs in names.items()}
-
-
-def _camel(name: str) -> str:
-    return _SNAKE.sub(lambda match: match[1].upper(), name)
 
 
 def number(value: object) -> object:

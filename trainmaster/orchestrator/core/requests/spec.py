@@ -1,6 +1,7 @@
 """The job that a valid request describes, in the project's terms."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -14,6 +15,7 @@ from trainmaster.orchestrator.core.requests.placeholders import text_with_values
 from trainmaster.orchestrator.core.requests.script import CONTINUE_VARIABLE
 from trainmaster.orchestrator.core.runs.job import RetryOn
 
+_SNAKE = re.compile(r"_([a-z0-9])")
 DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _HYPERDISK = ("hyperdisk-balanced",)
 _OF_SERIES: Mapping[str, tuple[str, ...]] = {
@@ -62,8 +64,19 @@ SETTINGS: Mapping[str, str] = {
     "reserved_ip_ranges": "reservedIpRanges",
     "experiment": "experiment",
     "experiment_run": "experimentRun",
+    "psc_interface_config": "pscInterfaceConfig",
+    "models": "models",
+    "protected_artifact_location_id": "protectedArtifactLocationId",
 }
 """Keys of a request whose values the job gets as they are, by the names of Vertex AI's CustomJobSpec."""
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "nfs_mounts": ("server", "path", "mount_point"),
+    "lustre_mounts": ("instance_ip", "volume_handle", "filesystem", "mount_point"),
+    "reservation_affinity": ("reservation_affinity_type", "key", "values"),
+    "psc_interface_config": ("network_attachment", "dns_peering_configs"),
+    "dns_peering_configs": ("domain", "target_project", "target_network"),
+}
+"""Keys whose values are mappings, or lists of mappings, with the keys in these, which Vertex AI writes in camelCase."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,15 +142,18 @@ Program = Container | PythonPackage | Script
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerPool:
-    """Replicas of one role, all alike. `nfs_mounts` have `server`, `path` and `mount_point`, below /mnt/nfs."""
+    """Replicas of one role, all alike. PARTS has the keys of mounts and of `reservation_affinity`."""
 
     replicas: int
     machine: str
     program: Program
     accelerator: Accelerator | None = None
     tpu_topology: str | None = None
+    gpu_partition_size: str | None = None
+    reservation_affinity: Mapping[str, object] | None = None
     disk: Disk | None = None
     nfs_mounts: tuple[Mapping[str, str], ...] = ()
+    lustre_mounts: tuple[Mapping[str, str], ...] = ()
 
 
 class ReplicaEnvironment(StrEnum):
@@ -340,8 +356,11 @@ def _pool(document: Mapping[str, Any], program: Program) -> WorkerPool:
         program=program,
         accelerator=Accelerator(**document["accelerator"]) if "accelerator" in document else None,
         tpu_topology=document.get("tpu_topology"),
+        gpu_partition_size=document.get("gpu_partition_size"),
+        reservation_affinity=document.get("reservation_affinity"),
         disk=Disk(**document["disk"]) if "disk" in document else None,
         nfs_mounts=tuple(document.get("nfs_mounts", ())),
+        lustre_mounts=tuple(document.get("lustre_mounts", ())),
     )
 
 
@@ -354,6 +373,15 @@ def _program(runs: Running, more: Mapping[str, object]) -> Program:
     if runs.package is None:
         return decoded(Container, {**words, "command": runs.command})
     return decoded(PythonPackage, {**words, **runs.package})
+
+
+def camel_case(name: str) -> str:
+    return _SNAKE.sub(lambda match: match[1].upper(), name)
+
+
+def in_camel_case(names: Iterable[str]) -> dict[str, str]:
+    """Our keys with their names in camelCase."""
+    return {name: camel_case(name) for name in names}
 
 
 def same_value(value: object) -> object:

@@ -6,13 +6,14 @@ and …/projects.locations.hyperparameterTuningJobs
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Any, assert_never
 
 from trainmaster.orchestrator.core.job_names import JobKind, location_name
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL
 from trainmaster.orchestrator.core.requests.placeholders import text_with_values
 from trainmaster.orchestrator.core.requests.script import VARIABLE, run_command
 from trainmaster.orchestrator.core.requests.spec import (
+    PARTS,
     SETTINGS,
     Container,
     JobSpec,
@@ -22,6 +23,7 @@ from trainmaster.orchestrator.core.requests.spec import (
     Scheduling,
     Script,
     WorkerPool,
+    in_camel_case,
     under_names,
 )
 from trainmaster.orchestrator.core.requests.study import study_spec
@@ -32,7 +34,8 @@ DURATIONS = {"timeout_s": "timeout", "max_wait_s": "maxWaitDuration"}
 FLAGS = {"restart_on_worker_restart": "restartJobOnWorkerRestart", "disable_retries": "disableRetries"}
 STRATEGIES = {"spot": "SPOT", "flex_start": "FLEX_START"}
 DISK = {"type": "bootDiskType", "size_gb": "bootDiskSizeGb"}
-NFS_MOUNT = {"server": "server", "path": "path", "mount_point": "mountPoint"}
+MACHINE = in_camel_case(("tpu_topology", "gpu_partition_size", "reservation_affinity"))
+MOUNTS = in_camel_case(("nfs_mounts", "lustre_mounts"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +72,7 @@ def submission_of(run_id: str, spec: JobSpec, target: Target) -> Submission:
     optional = {
         "scheduling": _scheduling(spec.scheduling),
         "serviceAccount": target.service_account,
-        **under_names(spec.settings, SETTINGS),
+        **_in_api_form(spec.settings, SETTINGS),
     }
     job_spec |= {key: value for key, value in optional.items() if value}
     return Submission(
@@ -104,19 +107,28 @@ def _pool(pool: WorkerPool | None, environment: ReplicaEnvironment, run_id: str)
     machine: dict[str, object] = {"machineType": pool.machine}
     if pool.accelerator:
         machine |= {"acceleratorType": pool.accelerator.type, "acceleratorCount": pool.accelerator.count}
-    if pool.tpu_topology:
-        machine["tpuTopology"] = pool.tpu_topology
     fields: dict[str, object] = {
-        "machineSpec": machine,
+        "machineSpec": machine | _in_api_form(vars(pool), MACHINE),
         "replicaCount": str(pool.replicas),  # int64 travels as a string
         **_program(pool.program, environment, run_id),
     }
     if pool.disk:
         given = {key: value for key, value in vars(pool.disk).items() if value is not None}
         fields["diskSpec"] = under_names(given, DISK)
-    if pool.nfs_mounts:
-        fields["nfsMounts"] = [under_names(mount, NFS_MOUNT) for mount in pool.nfs_mounts]
-    return fields
+    return fields | _in_api_form(vars(pool), MOUNTS)
+
+
+# Any: the schema has validated the values.
+def _in_api_form(document: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, object]:
+    """What the document has of the keys, and of those inside their values, as the API spells them."""
+    found: dict[str, object] = {}
+    for ours, theirs in keys.items():
+        value, inside = document.get(ours), in_camel_case(PARTS.get(ours, ()))
+        if value and inside and not isinstance(value, Mapping):
+            found[theirs] = [_in_api_form(part, inside) for part in value]
+        elif value:
+            found[theirs] = _in_api_form(value, inside) if inside else value
+    return found
 
 
 def _program(program: Program, environment: ReplicaEnvironment, run_id: str) -> dict[str, object]:

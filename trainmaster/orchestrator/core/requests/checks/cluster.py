@@ -70,7 +70,12 @@ Source: https://cloud.google.com/vertex-ai/docs/training/distributed-training#re
 """
 CHECKPOINT_DIR = "AIP_CHECKPOINT_DIR"
 """The variable that tells every replica where checkpoints lie; the service sets it, below the run's directory."""
-_REGIONAL = ("encryption_key", "tensorboard", "experiment")
+_REGIONAL = (
+    ("encryption_key",),
+    ("tensorboard",),
+    ("experiment",),
+    ("psc_interface_config", "network_attachment"),
+)
 """Keys that name a resource of one region, which jobs of another cannot use:
 https://cloud.google.com/vertex-ai/docs/general/cmek, …/vertex-ai/docs/experiments/tensorboard-training"""
 
@@ -86,6 +91,7 @@ def cluster_faults(draft: Draft) -> list[Fault]:
             *_evaluators(draft),
             *_tpus(draft),
             *_disks(draft),
+            *_reserved_machines(draft),
             *program_faults(draft),
             *flex_start_faults(draft),
             *strategy_faults(draft, reduces=reduces),
@@ -194,6 +200,28 @@ def _disks(draft: Draft) -> Iterator[Fault]:
         )
 
 
+def _reserved_machines(draft: Draft) -> Iterator[Fault]:
+    """Reservations of a job that cannot use them.
+
+    Sources: https://cloud.google.com/compute/docs/instances/reservations-consume (Limitations) for Spot VMs, and
+    https://cloud.google.com/vertex-ai/docs/training/use-reservations for flexible start and persistent resources.
+    """
+    unfit = [key for key in ("spot", "flex_start") if is_true(draft.scheduling, key)]
+    unfit += ["persistent_resource"] if "persistent_resource" in draft.document else []
+    for role, pool in draft.roles.items():
+        if (
+            unfit
+            and text_at(pool, "reservation_affinity", "reservation_affinity_type") == "SPECIFIC_RESERVATION"
+        ):
+            yield Fault(
+                at=("cluster", role, "reservation_affinity", "reservation_affinity_type"),
+                problem=f"a job with {listed(unfit)} cannot use reserved machines",
+                value="SPECIFIC_RESERVATION",
+                allowed="NO_RESERVATION",
+                repair=f"remove reservation_affinity, or {listed(unfit)}",
+            )
+
+
 def _unverified_machines(draft: Draft) -> Iterator[Fault]:
     for role, row in draft.machines.items():
         if row.unverified:
@@ -277,10 +305,10 @@ def _regional_resources(document: Mapping[str, Any], home: str) -> Iterator[Faul
         region = text_at(candidate, "region") or home
         if number > 0 and region == own:
             continue
-        for key in _REGIONAL:
-            where = _location_of(text_at(candidate, key))
+        for path in _REGIONAL:
+            where, key = _location_of(text_at(candidate, *path)), path[-1]
             # Where the region stands; the key, of a request that leaves its region out.
-            of_request = ("region",) if "region" in document else (key,)
+            of_request = ("region",) if "region" in document else path
             if where is not None and where != region:
                 yield Fault(
                     at=(FALLBACKS, number - 1, "region") if number > 0 else of_request,
@@ -293,4 +321,5 @@ def _regional_resources(document: Mapping[str, Any], home: str) -> Iterator[Faul
 
 def _location_of(name: str | None) -> str | None:
     parts = (name or "").split("/")
-    return parts[3] if len(parts) > 4 and parts[2] == "locations" else None  # noqa: PLR2004 - projects/P/locations/L/…
+    is_regional = len(parts) > 4 and parts[2] in ("locations", "regions")  # noqa: PLR2004 - projects/P/locations/L/…
+    return parts[3] if is_regional else None

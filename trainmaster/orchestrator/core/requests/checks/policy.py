@@ -174,24 +174,28 @@ def _labels(policy: Policy, draft: Draft) -> Iterator[Fault]:
 
 def _resources(policy: Policy, draft: Draft) -> Iterator[Fault]:
     ranges = enumerate(list_at(draft.document, "reserved_ip_ranges"))
-    named: dict[Path, tuple[object, tuple[str, ...]]] = {
-        (key,): (draft.document.get(key), patterns)
-        for key, patterns in (
-            ("service_account", policy.service_accounts),
-            ("network", policy.networks),
-            ("tensorboard", policy.tensorboards),
-            ("experiment", policy.experiments),
-            ("encryption_key", policy.encryption_keys),
-            ("persistent_resource", policy.persistent_resources),
+    named: dict[Path, tuple[object, str]] = {
+        path: (at(draft.document, *path), key)
+        for path, key in (
+            (("service_account",), "service_accounts"),
+            (("network",), "networks"),
+            (("psc_interface_config", "network_attachment"), "network_attachments"),
+            (("tensorboard",), "tensorboards"),
+            (("experiment",), "experiments"),
+            (("encryption_key",), "encryption_keys"),
+            (("persistent_resource",), "persistent_resources"),
+            (("protected_artifact_location_id",), "regions"),
         )
     }
-    named |= {("reserved_ip_ranges", index): (name, policy.reserved_ip_ranges) for index, name in ranges}
+    named |= {("reserved_ip_ranges", index): (name, "reserved_ip_ranges") for index, name in ranges}
+    named |= _reservations(draft)
     run = draft.document.get("experiment_run")
     if isinstance(run, str) and "/" in run:  # otherwise it is an id in the experiment
-        named[("experiment_run",)] = (run, policy.experiments)
-    for path, (value, patterns) in named.items():
+        named[("experiment_run",)] = (run, "experiments")
+    for path, (value, key) in named.items():
+        patterns: tuple[str, ...] = getattr(policy, key)
         if isinstance(value, str) and not among(value, patterns):
-            yield _policy_fault(path, value, patterns, _named_otherwise(path, value))
+            yield _policy_fault(path, value, patterns, _named_otherwise(value, key))
     prefix = text_at(draft.document, "output", "prefix_uri")
     if prefix is not None and not under(prefix, policy.output_prefixes):
         yield _policy_fault(("output", "prefix_uri"), prefix, policy.output_prefixes)
@@ -201,21 +205,33 @@ def _resources(policy: Policy, draft: Draft) -> Iterator[Fault]:
         yield _policy_fault(("model_uri",), model_uri, policy.model_prefixes, repair)
 
 
-def _named_otherwise(path: Path, name: str) -> str:
-    if path == ("network",):
-        return "ask for the network to be added to networks in the policy"
+def _reservations(draft: Draft) -> Iterator[tuple[Path, tuple[object, str]]]:
+    """The reservations that roles name, and the word for any, for which another team may pay."""
+    for role, pool in draft.roles.items():
+        here, affinity = ("cluster", role, "reservation_affinity"), mapping_at(pool, "reservation_affinity")
+        kind = affinity.get("reservation_affinity_type")
+        if kind == "ANY_RESERVATION":
+            yield (*here, "reservation_affinity_type"), (kind, "reservations")
+        for index, name in enumerate(list_at(affinity, "values")):
+            yield (*here, "values", index), (name, "reservations")
+
+
+def _named_otherwise(name: str, key: str) -> str:
+    if key in ("networks", "network_attachments", "reservations"):
+        return f"ask for it to be added to {key} in the policy"
     is_numbered = name.startswith("projects/") and name.split("/")[1].isdigit()
     return "name the project by its id, not by its number" if is_numbered else ""
 
 
 def _nfs(policy: Policy, draft: Draft) -> Iterator[Fault]:
     for role, pool in draft.roles.items():
-        for index, mount in enumerate(list_at(pool, "nfs_mounts")):
-            server = text_at(mount, "server")
-            if server is not None and not policy.serves_nfs(server):
-                networks = listed(policy.nfs_servers)
-                path = ("cluster", role, "nfs_mounts", index, "server")
-                yield _policy_fault(path, server, f"an IP address in {networks}" if networks else "none")
+        for key, address in (("nfs_mounts", "server"), ("lustre_mounts", "instance_ip")):
+            for index, mount in enumerate(list_at(pool, key)):
+                server = text_at(mount, address)
+                if server is not None and not policy.serves_nfs(server):
+                    networks = listed(policy.nfs_servers)
+                    path = ("cluster", role, key, index, address)
+                    yield _policy_fault(path, server, f"an IP address in {networks}" if networks else "none")
 
 
 def _access(policy: Policy, draft: Draft) -> Iterator[Fault]:

@@ -39,12 +39,6 @@ OUTPUT_ONLY = (
     "satisfiesPzi",
 )
 """What the service alone writes about a job; of a tuning job its trials too."""
-UNSUPPORTED: Mapping[str, str] = {
-    "models": "only some of Google's own jobs read it",
-    "protectedArtifactLocationId": "everything of a run stays in its job's region",
-    "pscInterfaceConfig": "a job reaches a private network by peering, with the key network",
-}
-"""Keys of the API that requests do not support, each with the reason that the fault gives; so in every module here."""
 
 DEPRECATED = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
 _STRATEGIES = {"STRATEGY_UNSPECIFIED": None, "STANDARD": None, **inverse(STRATEGIES)}
@@ -139,7 +133,6 @@ def _write_job_spec(spec: Fields, own: OwnDocument, *, ending: str) -> None:
     _write_output(spec, own, ending)
     _write_scheduling(spec, own)
     write_pools(spec, own)
-    spec.refuse_unplaced(UNSUPPORTED)
 
 
 def _write_output(spec: Fields, own: OwnDocument, ending: str) -> None:

@@ -9,17 +9,15 @@ from trainmaster.orchestrator.core.requests.fields import Fields, copy_keys, inv
 from trainmaster.orchestrator.core.requests.gpus import NAMES
 from trainmaster.orchestrator.core.requests.own_document import OwnDocument
 from trainmaster.orchestrator.core.requests.placeholders import literal
-from trainmaster.orchestrator.core.requests.submission import DISK, NFS_MOUNT, REPLICA_ENVIRONMENT
+from trainmaster.orchestrator.core.requests.submission import DISK, MACHINE, MOUNTS, REPLICA_ENVIRONMENT
 
 NO_ACCELERATOR = "ACCELERATOR_TYPE_UNSPECIFIED"
 ONLY_V1BETA1 = "only the API's v1beta1 has it, and jobs are submitted through v1"
 _UNSUPPORTED_OF_MACHINE: Mapping[str, str] = {
-    "gpuPartitionSize": "prices and limits count whole GPUs",
     "minGpuDriverVersion": ONLY_V1BETA1,
     "multihostGpuNodeCount": ONLY_V1BETA1,
-    "reservationAffinity": "prices and limits do not know reservations, which another team may pay for",
 }
-_UNSUPPORTED_OF_POOL: Mapping[str, str] = {"lustreMounts": "replicas mount only buckets and NFS shares"}
+"""Keys of the API that requests do not support, each with the reason that the fault gives."""
 Variable = tuple[Path, object]
 """The written path of a variable's value, and the value."""
 _PACKAGE_KEYS = {"executorImageUri": "executor_image", "packageUris": "uris", "pythonModule": "module"}
@@ -37,14 +35,16 @@ def write_pools(spec: Fields, own: OwnDocument) -> None:
     """
     source, translation = spec.at("workerPoolSpecs"), spec.translation
     cluster = own.inner("cluster", source)
-    translation.place(("image",), (*source, 0))
+    first = spec.member_at("workerPoolSpecs", 0)
+    translation.place(("image",), first)
     for index, role in enumerate(ROLES):
-        translation.place(("cluster", role), (*source, index))
+        translation.place(("cluster", role), spec.member_at("workerPoolSpecs", index))
     environments: list[Variable] = []
-    for index, pool in enumerate(spec.items("workerPoolSpecs")):
+    pools = list(spec.items("workerPoolSpecs"))
+    for index, pool in enumerate(pools):
         environments += _write_pool(pool, index, own, cluster)
-    if "chief" not in cluster.content:
-        translation.refuse((*source, 0), "missing: every job needs a chief", allowed=_PLACES)
+    if "chief" not in cluster.content and not (pools and pools[0].value and pools[0].kind_fault):
+        translation.refuse(first, "missing: every job needs a chief", allowed=_PLACES)
     _write_replica_environment(environments, cluster)
 
 
@@ -64,10 +64,8 @@ def _write_pool(pool: Fields, index: int, own: OwnDocument, cluster: OwnDocument
     _write_count(pool, role)
     _write_machine(pool.fields("machineSpec"), role)
     write_disk(pool, "diskSpec", role)
-    _write_mounts(pool, role)
-    environments = _write_program(pool, own if index == 0 else role)
-    pool.refuse_unplaced(_UNSUPPORTED_OF_POOL)
-    return environments
+    copy_keys(pool, role, inverse(MOUNTS))
+    return _write_program(pool, own if index == 0 else role)
 
 
 def _write_count(pool: Fields, role: OwnDocument) -> None:
@@ -91,7 +89,7 @@ def _write_machine(machine: Fields, role: OwnDocument) -> None:
     accelerator.put("count", None if unsaid else count, machine.at("acceleratorCount"))
     if accelerator.content:
         role.content["accelerator"] = accelerator.content
-    copy_keys(machine, role, {"tpuTopology": "tpu_topology"})
+    copy_keys(machine, role, inverse(MACHINE))
     machine.refuse_unplaced(_UNSUPPORTED_OF_MACHINE)
 
 
@@ -99,16 +97,6 @@ def write_disk(pool: Fields, key: str, role: OwnDocument) -> None:
     """Write the boot disk that the pool has under the key."""
     disk = pool.fields(key)
     copy_keys(disk, role.inner("disk", disk.path, there=pool.has(key)), inverse(DISK), Fields.number)
-
-
-def _write_mounts(pool: Fields, role: OwnDocument) -> None:
-    mounts: list[object] = []
-    for mount in pool.mappings("nfsMounts"):
-        own = OwnDocument(role.translation, (*role.path, "nfs_mounts", len(mounts)))
-        own.translation.place(own.path, mount.path)
-        copy_keys(mount, own, inverse(NFS_MOUNT))
-        mounts.append(own.content)
-    role.put("nfs_mounts", mounts or None, pool.at("nfsMounts"))
 
 
 def _write_replica_environment(environments: list[Variable], cluster: OwnDocument) -> None:
@@ -157,9 +145,13 @@ def _write_package(package: Fields, own: OwnDocument) -> list[Variable]:
 
 
 def _write_arguments(program: Fields, own: OwnDocument) -> list[Variable]:
-    own.put("args", literal(program.get("args")), program.at("args"))
+    copy_keys(program, own, {"args": "args"}, lambda fields, name: literal(fields.get(name)))
     env = own.inner("env", program.at("env"), there=False)
-    entries = program.mappings("env", "expected a mapping with name and value")
+    entries = list(program.mappings("env", "expected a mapping with name and value"))
+    if len(entries) == 1 and entries[0].path == program.at("env") and not entries[0].has("name"):
+        repair = "write each as '- name: NAME' and below it 'value: VALUE'"
+        program.refuse("env", "expected a list of names and values", repair=repair)
+        env.content |= entries.pop().pass_over()
     ours = [entry for entry in entries if not _write_variable(entry, env)]
     environments = [(entry.at("value"), entry.get("value")) for entry in ours]
     if env.content:

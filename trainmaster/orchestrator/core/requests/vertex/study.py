@@ -38,7 +38,8 @@ def write_tuning(job: Fields, own: OwnDocument) -> None:
     counts = {"parallelTrialCount": "parallel_trials", "maxFailedTrialCount": "max_failed_trials"}
     copy_keys(job, tuning, counts, Fields.number)
     study = job.fields("studySpec")
-    tuning.put("metrics", [_metric(metric, tuning) for metric in study.items("metrics")], study.at("metrics"))
+    metrics = [_metric(metric, index, tuning) for index, metric in enumerate(study.items("metrics"))]
+    tuning.put("metrics", metrics, study.at("metrics"))
     parameters = tuning.inner("parameters", study.at("parameters"))
     for parameter in study.items("parameters"):
         _write_parameter(parameter, parameters)
@@ -49,8 +50,8 @@ def write_tuning(job: Fields, own: OwnDocument) -> None:
     study.refuse_unplaced(_UNSUPPORTED)
 
 
-def _metric(metric: Fields, tuning: OwnDocument) -> dict[str, Any]:
-    own = OwnDocument(tuning.translation, (*tuning.path, "metrics", metric.path[-1]))
+def _metric(metric: Fields, index: int, tuning: OwnDocument) -> dict[str, Any]:
+    own = OwnDocument(tuning.translation, (*tuning.path, "metrics", index))
     own.translation.place(own.path, metric.path)
     copy_keys(metric, own, {"metricId": "id"})
     # Unspecified means maximize, says the service.
@@ -87,7 +88,8 @@ def _write_parameter(spec: Fields, parameters: OwnDocument) -> None:
         own.put("type", _TYPES[kind], spec.at(kind))
         _write_values(spec.fields(kind), own)
     own.put("scale", spec.word("scaleType", _SCALES), spec.at("scaleType"))
-    conditions = [_condition(condition, own) for condition in spec.items("conditionalParameterSpecs")]
+    written = enumerate(spec.items("conditionalParameterSpecs"))
+    conditions = [_condition(condition, index, own) for index, condition in written]
     if conditions:
         own.content["conditional"] = conditions
 
@@ -105,8 +107,8 @@ def _write_values(ranged: Fields, own: OwnDocument) -> None:
         own.put(ours, number(found) if kind == "integer" else found, ranged.at(theirs))
 
 
-def _condition(condition: Fields, parameter: OwnDocument) -> dict[str, Any]:
-    own = OwnDocument(parameter.translation, (*parameter.path, "conditional", condition.path[-1]))
+def _condition(condition: Fields, index: int, parameter: OwnDocument) -> dict[str, Any]:
+    own = OwnDocument(parameter.translation, (*parameter.path, "conditional", index))
     own.translation.place(own.path, condition.path)
     own.translation.place((*own.path, "when"), condition.path)
     for kind, key in tables.PARENTS.items():

@@ -9,7 +9,7 @@ _RESOURCES = tuple(
     f"projects.locations.{name}"
     for name in (
         "trainingPipelines.", "models.upload", "models.get", "models.list", "models.patch", "models.delete", "models.merge",
-        "metadataStores.", "tensorboards.",
+        "metadataStores.", "tensorboards.", "persistentResources.",
     )
 )  # fmt: skip
 METHODS: Mapping[str, tuple[str, ...]] = {

@@ -114,6 +114,7 @@ REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
     **{
         f"vertex.{collection}.{method}": ((f"aiplatform.{kind or collection}.{method}", "project"),)
         for collection, kind, methods in (
+            ("persistentResources", "", "create get list update delete"),
             ("trainingPipelines", "", "create get list cancel delete"),
             ("models", "", "upload get list update delete"),
             ("metadataStores", "", "create get list delete"),

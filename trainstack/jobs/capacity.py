@@ -13,14 +13,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Protocol
 
 from google.cloud.aiplatform_v1.types.accelerator_type import AcceleratorType
 from google.cloud.aiplatform_v1.types.custom_job import Scheduling
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.injections.active import JOBS, Injection, InjectionKind, Injections
-from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.resource.machines import Message
 from trainstack.reading import Reading
 
@@ -62,9 +61,18 @@ class Capacity:
         self._taken.discard(turn)
         self._admit()
 
+    def resize(self, replicas: int) -> None:
+        """Have more or fewer slots from now on; those that are taken stay so."""
+        self.replicas = replicas
+        self._admit()
+
+    @property
+    def taken(self) -> int:
+        return sum(turn.count for turn in self._taken)
+
     @property
     def _free(self) -> int:
-        return self.replicas - sum(turn.count for turn in self._taken)
+        return self.replicas - self.taken
 
     def _admit(self) -> None:
         while self._line and self._line[0].count <= self._free:
@@ -78,6 +86,8 @@ _SPOT, _STANDARD = "spot", "standard"
 NAME_MAX_CHARS = 200
 """Of a region and of a resource, which are globs: matching one takes time that grows with the square of its length."""
 PLACE_FIELDS = ("region", "resource", "spot")
+_OF_MACHINES = (InjectionKind.STOCKOUT, InjectionKind.HOLD_QUEUED, InjectionKind.HOLD_PENDING)
+"""What happens while the service looks for a job's machines."""
 _OF_QUOTA = "quota-stockout-"
 """With it begin the names of the injections that a quota document's stockouts are."""
 _METRIC = "aiplatform.googleapis.com/custom_model_training_"
@@ -118,7 +128,7 @@ def amount_held(spec: Message, resource: str) -> int:
     return total
 
 
-def subjects_of(job: VertexJob) -> tuple[str, ...]:
+def subjects_of(job: "Holder") -> tuple[str, ...]:
     """What an injection's `match` is compared with: the job's names, its labels, and its machines.
 
     Of machines and accelerators `us-central1/NVIDIA_L4`, and with `/spot` or `/standard` behind it.
@@ -229,6 +239,27 @@ def _no_accelerator(name: object, path: str, or_like: str) -> str:
     return f"{path}: Vertex AI has no accelerator named {name!r}; expected a name like NVIDIA_TESLA_T4, {or_like}."
 
 
+class Holder(Protocol):
+    """A job or a persistent resource: what holds machines of a region."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def location(self) -> str: ...
+
+    @property
+    def message(self) -> Message:
+        """A CustomJob or a PersistentResource."""
+
+    @property
+    def spec(self) -> Message:
+        """A CustomJobSpec."""
+
+    @property
+    def copies(self) -> int: ...
+
+
 class Supply:
     """The supply of one stack's regions: quotas, and what injections do to jobs. Stockouts of a quota document are injections."""
 
@@ -242,8 +273,8 @@ class Supply:
         former = [name for name in self.injections.names if name.startswith(_OF_QUOTA)]
         self.injections.change(quota.stockouts, former)
 
-    def refuse_over_quota(self, job: VertexJob, *, going: Iterable[VertexJob]) -> None:
-        """Refuse a job for which the unfinished ones, `going`, leave too little, or that an injection refuses.
+    def refuse_over_quota(self, job: Holder, *, going: Iterable[Holder]) -> None:
+        """Refuse a job, or a persistent resource, for which those that there are, `going`, leave too little, or that an injection refuses.
 
         Raises:
             ApiError: RESOURCE_EXHAUSTED, with every exceeded metric.
@@ -263,12 +294,14 @@ class Supply:
                 Status.RESOURCE_EXHAUSTED, f"The following quota metrics exceed quota limits: {metrics}"
             )
 
-    def strike(self, job: VertexJob, kind: InjectionKind) -> Injection | None:
-        """The injection of this kind that strikes the job; counted."""
+    def strike(self, job: Holder, kind: InjectionKind) -> Injection | None:
+        """The injection of this kind that strikes the job; counted. A persistent resource has its machines already."""
+        if job.spec.persistent_resource_id and kind in _OF_MACHINES:
+            return None
         return self.injections.strike(JOBS, subjects_of(job), kind)
 
 
-def _limits_of(job: VertexJob) -> Iterator[QuotaLimit]:
+def _limits_of(job: Holder) -> Iterator[QuotaLimit]:
     """A limit of each resource that the job would exceed if the region had none left."""
     for pool in job.spec.worker_pool_specs:
         accelerator = AcceleratorType(pool.machine_spec.accelerator_type)
@@ -276,6 +309,6 @@ def _limits_of(job: VertexJob) -> Iterator[QuotaLimit]:
         yield QuotaLimit(region=job.location, resource=resource, spot=is_spot(job.spec), most=0)
 
 
-def _exceeds(limit: QuotaLimit, job: VertexJob, others: Iterable[VertexJob]) -> bool:
+def _exceeds(limit: QuotaLimit, job: Holder, others: Iterable[Holder]) -> bool:
     asked = job.copies * amount_held(job.spec, limit.resource)
     return asked > 0 and asked + sum(amount_held(other.spec, limit.resource) for other in others) > limit.most

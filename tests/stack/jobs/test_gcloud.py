@@ -61,3 +61,22 @@ def test_gcloud_creates_and_describes_tuning_jobs(stack: Stack, gcloud: Gcloud, 
     assert values["kind"] == "deep"
     assert values["layers"] in {1, 2, 3, 4}
     assert described["trials"][0]["finalMeasurement"]["stepCount"] == "1"
+
+
+@pytest.mark.slow
+def test_gcloud_creates_lists_describes_and_deletes_persistent_resources(gcloud: Gcloud) -> None:
+    pool = "--resource-pool-spec=replica-count=2,machine-type=n1-standard-4"
+    gcloud("persistent-resources", "create", "--persistent-resource-id=pool", "--display-name=d", pool, *HERE)
+    described: dict[str, str] = {}
+    for _ in range(30):
+        described = json.loads(gcloud("persistent-resources", "describe", "pool", *HERE))
+        if described["state"] == "RUNNING":
+            break
+    assert (described["displayName"], described["state"]) == ("d", "RUNNING")
+    (listed,) = json.loads(gcloud("persistent-resources", "list", *HERE))
+    assert listed["resourcePools"][0]["replicaCount"] == "2"
+    gcloud("persistent-resources", "delete", "pool", *HERE)
+    for _ in range(30):
+        if not (left := json.loads(gcloud("persistent-resources", "list", *HERE))):
+            break
+    assert left == []

@@ -13,6 +13,7 @@ from google.cloud.aiplatform_v1.types import (  # noqa: F401  # for `message_of`
     metadata_service,
     model_service,
     operation,
+    persistent_resource_service,
     pipeline_service,
     tensorboard_service,
 )
@@ -24,6 +25,11 @@ from trainstack.transcoding.method import Method, Services, method_from
 KINDS = {
     "CustomJob": ("JobService", "customJobs", "Create Get List Cancel Delete"),
     "HyperparameterTuningJob": ("JobService", "hyperparameterTuningJobs", "Create Get List Cancel Delete"),
+    "PersistentResource": (
+        "PersistentResourceService",
+        "persistentResources",
+        "Create Get List Update Delete",
+    ),
     "TrainingPipeline": ("PipelineService", "trainingPipelines", "Create Get List Cancel Delete"),
     "Model": ("ModelService", "models", "Get List Update Delete"),
     "MetadataStore": ("MetadataService", "metadataStores", "Create Get List Delete"),
@@ -56,7 +62,12 @@ OPERATIONS = "google.longrunning.Operations"
 LOCATION = "projects/*/locations/*"
 _STORE = f"{LOCATION}/metadataStores/*"
 _VERBS = {"Get": "GET", "List": "GET", "Update": "PATCH", "Delete": "DELETE"}
-_LONG_RUNNING = ("CreateMetadataStore", "CreateTensorboard")
+_LONG_RUNNING = (
+    "CreateMetadataStore",
+    "CreatePersistentResource",
+    "CreateTensorboard",
+    "UpdatePersistentResource",
+)
 
 
 def methods() -> Iterator[tuple[str, Method]]:
@@ -117,6 +128,7 @@ def _standard(verb: str, kind: str, names: str) -> Method:
             path, answer = f"{{parent={parent}}}/{collection}", f"{name}Response"
         case "Update":
             path, body = f"{{{field}.name={names}/*}}", field
+            answer = "Operation" if name in _LONG_RUNNING else kind
         case "Cancel":
             path, body, answer = f"{path}:cancel", "*", "Empty"
         case "Delete":

@@ -29,6 +29,7 @@ from trainstack.vertex.resources.handlers import JobHandlers, StandardHandlers
 from trainstack.vertex.resources.metadata import Metadata
 from trainstack.vertex.resources.methods import message_of, methods
 from trainstack.vertex.resources.models import Models
+from trainstack.vertex.resources.persistent import PersistentResources
 from trainstack.vertex.resources.pipelines import Pipelines
 from trainstack.vertex.resources.store import Message, ResourceStore, by_number
 
@@ -47,12 +48,14 @@ class Resources:
         self._store, self._grants = ResourceStore(path), grants
         standard = StandardHandlers(self._store)
         models = Models(self._store, standard, buckets)
+        self._persistent = PersistentResources(self._store, standard, jobs)
         self._pipelines = Pipelines(self._store, standard, models, jobs)
         handlers = {
             **standard.handlers(),
             **models.handlers(),
             **Metadata(self._store).handlers(),
             **self._pipelines.handlers(),
+            **self._persistent.handlers(),
             **JobHandlers(jobs, standard).handlers(),
             **JobHandlers(tuning, standard).handlers(),
             "GetOperation": standard.operation,
@@ -84,6 +87,7 @@ class Resources:
                 names = dict(zip(method.path_fields, match.groups(), strict=True))
                 message = await _message(method, request, names)
                 faults = SURFACE.query_faults(method.name, request.query_params)
+                self._persistent.settle()
                 if service != "JobService":  # a job's validation finds those of its fields
                     self._pipelines.settle(by_number(f"projects/{project}/locations/{location}"))
                     faults += _body_faults(method, message)

@@ -54,6 +54,13 @@ class ResourceStore(Database):
         )
         return [kind.FromString(message) for (message,) in rows]
 
+    def every(self, kind: type[Message], collection: str) -> list[Message]:
+        """The resources of `persistentResources` and the like in all projects and locations, oldest first."""
+        rows = self.rows(
+            "SELECT message FROM resources WHERE parent LIKE ? ORDER BY sequence", (f"%/{collection}",)
+        )
+        return [kind.FromString(message) for (message,) in rows]
+
     def remove(self, name: str) -> None:
         """Delete a resource, those below it, and the links of all of them."""
         below = (name, f"{name}/", f"{name}0")  # `0` follows `/`

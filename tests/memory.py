@@ -23,6 +23,7 @@ from trainmaster.orchestrator.core.errors import (
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind, job_name, job_region, location_region
 from trainmaster.orchestrator.core.names import RUN_LABEL, object_uri
 from trainmaster.orchestrator.core.notices.notice import Notice
+from trainmaster.orchestrator.core.policy.pools import PoolState
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Trial
 from trainmaster.orchestrator.core.runs.states import END_OF
@@ -183,6 +184,7 @@ class MemoryJobs:
         self.denied_accounts: set[str] = set()
         self.cancels_late = False
         self.asked_to_cancel: list[str] = []
+        self.pools: dict[str, PoolState] = {}
         self._of_run: defaultdict[str, list[str]] = defaultdict(list)
 
     def submit(self, submission: Submission) -> Job:
@@ -246,6 +248,12 @@ class MemoryJobs:
             self.asked_to_cancel += [name] * known
         if known and not self.cancels_late:
             self.become(name, JobState.CANCELLED, ran=False)
+
+    def pool_states(self, region: str) -> Sequence[PoolState]:
+        return [one for name, one in self.pools.items() if name.split("/")[3] == region]
+
+    def delete_pool(self, name: str) -> None:
+        self.pools.pop(name, None)
 
     def become(
         self,

@@ -22,6 +22,7 @@ from trainmaster.orchestrator.core.errors import (
 from trainmaster.orchestrator.core.job_names import JobKind, location_region
 from trainmaster.orchestrator.core.names import RUN_LABEL
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
+from trainmaster.orchestrator.core.policy.pools import PoolState
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Failure, Job
@@ -126,6 +127,12 @@ class Answering:
 
     def with_id(self, job_id: str) -> Job:
         return self._jobs.with_id(job_id)
+
+    def pool_states(self, region: str) -> Sequence[PoolState]:
+        return self._jobs.pool_states(region)
+
+    def delete_pool(self, name: str) -> None:
+        self._jobs.delete_pool(name)
 
 
 class Stopping(Answering):

@@ -23,6 +23,7 @@ from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA
 from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.policy import policy_from
+from trainmaster.orchestrator.core.policy.pools import PoolState
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, parse_message, parse_upload
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import Submission
@@ -175,6 +176,12 @@ class BoundaryJobs:
 
     def read(self, job_name: str) -> Job:
         return self.boundary.cross("read job", lambda: self.inner.read(job_name))
+
+    def pool_states(self, region: str) -> Sequence[PoolState]:
+        return self.boundary.cross("read pools", lambda: self.inner.pool_states(region))
+
+    def delete_pool(self, name: str) -> None:
+        self.boundary.cross("delete pool", lambda: self.inner.delete_pool(name))
 
     def cancel(self, job_name: str) -> None:
         self.boundary.cross("cancel", lambda: self.inner.cancel(job_name))

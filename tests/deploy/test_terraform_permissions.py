@@ -1,6 +1,7 @@
 """Every account has the permissions for its function's calls, and no grant without a reason."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,7 @@ def test_every_file_that_reaches_a_service_is_known() -> None:
     assert {line.strip() for line in messages.splitlines() if "google.cloud" in line} == {
         "from google.cloud.aiplatform_v1.types.custom_job import CustomJob",
         "from google.cloud.aiplatform_v1.types.hyperparameter_tuning_job import HyperparameterTuningJob",
+        "from google.cloud.aiplatform_v1.types.persistent_resource import PersistentResource",
     }
 
 
@@ -220,7 +222,11 @@ def attributes(file: str) -> set[str]:
 
 
 def client_methods(file: str) -> Iterator[str]:
-    return (name for name in attributes(file) if name.startswith(CLIENT_METHODS) and "job" in name)
+    return (
+        name
+        for name in attributes(file)
+        if re.match(f"({'|'.join(CLIENT_METHODS)}).*(_job|persistent_resource)s?$", name)
+    )
 
 
 def object_methods() -> Iterator[str]:

@@ -14,6 +14,7 @@ from tests.core.roles import MACHINE, ONE, OTHER, PACKAGE, T4, accepted, cluster
 from tests.core.shipped import NAMES, policy_document, schema
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.policy.policy import policy_from
+from trainmaster.orchestrator.core.policy.teams import policy_of
 
 POLICY = policy_from(policy_document(), NAMES)
 
@@ -295,3 +296,32 @@ def test_a_policy_that_says_what_cannot_hold_is_refused(change: Mapping[str, Any
     assert [fault.path for fault in schema_faults(schema("policy.v1"), {**policy_document(), **change})] == [
         path
     ]
+
+
+def test_every_fault_of_the_pools_is_said_at_once() -> None:
+    row = {"id": "p", "region": "us-central1", "machine": "n1-standard-4", "count": 1}
+    pools = [
+        row,
+        {**row, "teams": ["sales"]},
+        {**row, "region": "mars", "machine": "big"},
+        {**row, "id": "q", "accelerator": {"type": "NVIDIA_L4", "count": 3}},
+    ]
+    with pytest.raises(ValueError, match="pools") as wrong:
+        policy_from({**policy_document(), "pools": pools}, NAMES)
+    assert str(wrong.value).split("; ") == [
+        "pools[1]: p in us-central1 is there twice",
+        "pools[1].teams: sales is none of teams",
+        "pools[2].region: 'mars' is none of regions (us-central1)",
+        "pools[2].machine: 'big' is none of machines",
+        "pools[3].accelerator: n1-standard-4 does not support 3 of NVIDIA_L4",
+    ]
+
+
+def test_a_pool_may_be_named_by_its_teams_alone() -> None:
+    row = {"region": "us-central1", "machine": "n1-standard-4", "count": 1}
+    pools = [{**row, "id": "ours", "teams": ["vision"]}, {**row, "id": "for-all"}]
+    document = {**policy_document(), "pools": pools, "teams": {"vision": {}, "speech": {}}}
+    policy = policy_from(document, NAMES)
+    assert [one.id for one in policy_of(policy, "vision").pools] == ["ours", "for-all"]
+    assert [one.id for one in policy_of(policy, "speech").pools] == ["for-all"]
+    accepted(request(persistent_resource="ours"), pools=policy_of(policy, "vision").pools)

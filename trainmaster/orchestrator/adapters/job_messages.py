@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from trainmaster.orchestrator.core.documents.codec import decoded_time
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind
+from trainmaster.orchestrator.core.policy.pools import PoolState
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Measured, Trial, TrialState
 from trainmaster.partial_import import IMPORTING, VERTEX_CLIENT, import_parts_of
@@ -13,6 +14,7 @@ from trainmaster.partial_import import IMPORTING, VERTEX_CLIENT, import_parts_of
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.types.custom_job import CustomJob
     from google.cloud.aiplatform_v1.types.hyperparameter_tuning_job import HyperparameterTuningJob
+    from google.cloud.aiplatform_v1.types.persistent_resource import PersistentResource
 
 _State = TypeVar("_State", JobState, TrialState)
 
@@ -48,6 +50,17 @@ def job_from(job: "CustomJob | HyperparameterTuningJob") -> Job:
         end_time=_time(job.end_time),
         error=Failure(code=job.error.code, message=job.error.message) if job.error.message else None,
         trials=tuple(map(_trial, job.trials)) if kind is JobKind.TUNING else (),
+    )
+
+
+def pool_state_from(resource: "PersistentResource") -> PoolState:
+    """What the message says of a persistent resource."""
+    return PoolState(
+        name=resource.name,
+        is_running=resource.state.name == "RUNNING",
+        machines=sum(pool.replica_count for pool in resource.resource_pools),
+        used=sum(pool.used_replica_count for pool in resource.resource_pools),
+        created_at=resource.create_time,
     )
 
 

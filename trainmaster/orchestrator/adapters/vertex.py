@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from trainmaster.orchestrator.adapters.job_messages import job_from, message_of
+from trainmaster.orchestrator.adapters.job_messages import job_from, message_of, pool_state_from
 from trainmaster.orchestrator.adapters.refusals import (
     SERVICE,
     Called,
@@ -36,6 +36,7 @@ from trainmaster.orchestrator.core.job_names import (
     location_region,
 )
 from trainmaster.orchestrator.core.names import RUN_LABEL
+from trainmaster.orchestrator.core.policy.pools import PoolState
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.states import END_OF, OVER
@@ -43,7 +44,11 @@ from trainmaster.partial_import import IMPORTING, VERTEX_CLIENT, import_parts_of
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
+    from google.cloud.aiplatform_v1.services.persistent_resource_service import (
+        PersistentResourceServiceClient,
+    )
 
+_Client = TypeVar("_Client")
 TIMEOUT_S = 30.0
 """The limit for one connection or read of any call; for a submission, from its start to its response."""
 JOBS_OF_RUN_MAX = 2000
@@ -81,22 +86,35 @@ class VertexJobs:
         self._region = region
         self._others = others
         self._endpoint = endpoint
-        self._clients: dict[str, JobServiceClient] = {}
+        self._clients: dict[tuple[object, str], Any] = {}  # Any: of the class in the key
         self._making = threading.Lock()
 
     def _client(self, region: str) -> "JobServiceClient":
-        with self._making:
-            if region not in self._clients:
-                self._clients[region] = self._make_client(region)
-            return self._clients[region]
-
-    def _make_client(self, region: str) -> "JobServiceClient":
         with IMPORTING:
             import_parts_of(*VERTEX_CLIENT)
-            from google.auth.credentials import AnonymousCredentials
             from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 
-        client = JobServiceClient(
+        return self._made(JobServiceClient, region)
+
+    def _pool_client(self, region: str) -> "PersistentResourceServiceClient":
+        with IMPORTING:
+            import_parts_of(*VERTEX_CLIENT)
+            from google.cloud.aiplatform_v1.services import persistent_resource_service as service
+
+        return self._made(service.PersistentResourceServiceClient, region)
+
+    def _made(self, kind: Callable[..., _Client], region: str) -> _Client:
+        with self._making:
+            if (kind, region) not in self._clients:
+                self._clients[kind, region] = self._make_client(kind, region)
+            client: _Client = self._clients[kind, region]
+            return client
+
+    def _make_client(self, kind: Callable[..., _Client], region: str) -> _Client:
+        with IMPORTING:
+            from google.auth.credentials import AnonymousCredentials
+
+        client = kind(
             transport="rest",
             credentials=AnonymousCredentials() if self._endpoint else None,
             client_options={"api_endpoint": self._endpoint or f"https://{region}-aiplatform.googleapis.com"},
@@ -191,6 +209,20 @@ class VertexJobs:
                 if self.read(name).state not in OVER:
                     raise
 
+    def pool_states(self, region: str) -> Sequence[PoolState]:
+        client, parent = self._pool_client(region), location_name(self._project, region)
+        with failures_of(SERVICE, f"list the persistent resources of {region}"):
+            found = client.list_persistent_resources(parent=parent, timeout=TIMEOUT_S)
+            return [pool_state_from(resource) for resource in found]
+
+    def delete_pool(self, name: str) -> None:
+        with IMPORTING:
+            from google.api_core.exceptions import NotFound
+
+        with failures_of(SERVICE, f"delete {name}"), suppress(NotFound):
+            client = self._pool_client(name.split("/")[3])
+            client.delete_persistent_resource(name=name, timeout=TIMEOUT_S)
+
     def with_id(self, job_id: str) -> Job:
         for name in self._names(job_id):
             with suppress(JobNotFound):
@@ -225,7 +257,7 @@ def _methods(client: "JobServiceClient", kind: JobKind) -> _Methods:
     return _Methods(resource=resource, create=create, get=get, list=list_, cancel=cancel)
 
 
-def _session_of(client: "JobServiceClient") -> Any:  # Any: google.auth ships no types
+def _session_of(client: Any) -> Any:  # Any: google.auth ships no types
     """The client's AuthorizedSession; a REST transport has no public name for it."""
     return vars(client.transport)["_session"]
 

@@ -7,6 +7,7 @@ from typing import Protocol
 from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.notices.notice import Notice
+from trainmaster.orchestrator.core.policy.pools import PoolState
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job
 
@@ -66,6 +67,14 @@ class TrainingJobs(Protocol):
 
     def cancel(self, name: str) -> None:
         """Request the job's cancellation; its state shows when it has ended. No effect on an ended or missing job."""
+        ...
+
+    def pool_states(self, region: str) -> Sequence[PoolState]:
+        """The persistent resources in the region."""
+        ...
+
+    def delete_pool(self, name: str) -> None:
+        """Begin to delete a persistent resource, which cancels its jobs. No effect on a missing one."""
         ...
 
     def with_id(self, job_id: str) -> Job:

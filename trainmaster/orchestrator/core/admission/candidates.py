@@ -44,7 +44,12 @@ class Candidate:
     @property
     def machines(self) -> str:
         """The same without the region."""
-        return ", ".join([*_machines(self.spec.cluster), *_terms(self.spec.scheduling)])
+        on = [f"on {self.spec.persistent_resource}"] if self.spec.persistent_resource else []
+        return ", ".join([*_machines(self.spec.cluster), *_terms(self.spec.scheduling), *on])
+
+    @property
+    def replicas(self) -> int:
+        return sum(pool.replicas for _, pool in pools_of(self.spec.cluster))
 
 
 def candidates_of(record: RunRecord) -> tuple[Candidate, ...]:
@@ -60,7 +65,7 @@ def candidates_of(record: RunRecord) -> tuple[Candidate, ...]:
     prefix, larger = output_prefix_uri(record.request.output_uri), record.submission.machines or {}
     return tuple(
         replace(candidate, spec=with_machines(replace(candidate.spec, output_prefix_uri=prefix), larger))
-        for candidate in parse_candidates(record.request.document)
+        for candidate in parse_candidates(record.request.document, record.request.pools or ())
     )
 
 
@@ -85,10 +90,15 @@ def current_candidate(record: RunRecord) -> Candidate:
     return candidates[min(record.submission.candidate, len(candidates) - 1)]
 
 
-def parse_candidates(document: Mapping[str, Any]) -> tuple[Candidate, ...]:
-    """The candidates of a canonical document, never empty; those that name no region run in its own."""
+def parse_candidates(document: Mapping[str, Any], pools: Sequence[str] = ()) -> tuple[Candidate, ...]:
+    """The candidates of a canonical document, never empty; those that name no region run in its own.
+
+    On each of `pools`, the ids of persistent resources, the request itself is tried first.
+    """
+    own, *fallbacks = candidate_documents(document)
+    on_pools = ({**own, "persistent_resource": pool} for pool in pools)
     found = (
-        (one.get("region") or document["region"], spec_from(one)) for one in candidate_documents(document)
+        (one.get("region") or document["region"], spec_from(one)) for one in (*on_pools, own, *fallbacks)
     )
     return tuple(Candidate(number=n, region=region, spec=spec) for n, (region, spec) in enumerate(found))
 
@@ -133,17 +143,22 @@ def quota_class(candidate: Candidate) -> str:
     """For example `us-central1_nvidia_tesla_t4_spot`; runs of different classes do not wait for each other.
 
     Quotas for custom training are counted by region and by accelerator, or by machine family without one; Spot VMs
-    count separately. The class of a cluster with several kinds of accelerators names them all. The result is a valid
-    label value: lower case, at most CLASS_MAX_CHARS.
+    count separately, and jobs on a persistent resource use none. The class of a cluster with several kinds of
+    accelerators names them all. The result is a valid label value: lower case, at most CLASS_MAX_CHARS.
     Source: https://cloud.google.com/vertex-ai/docs/quotas#custom-trained_model_quotas
     """
+    if candidate.spec.persistent_resource:
+        return _bounded(f"{candidate.region}_pool_{candidate.spec.persistent_resource}")
     pools = [pool for _, pool in pools_of(candidate.spec.cluster)]
     kinds = sorted({pool.accelerator.type.lower() for pool in pools if pool.accelerator})
     tpus = [pool for pool in pools if pool.tpu_topology or pool.machine.startswith(_TPU_MACHINES)]
     kinds = kinds or sorted({f"{_family(pool)}_tpu" for pool in tpus})
     kinds = kinds or sorted({f"{_family(pool)}_cpu" for pool in pools})
     terms = [term.removesuffix(" start") for term in _terms(candidate.spec.scheduling)]
-    text = "_".join([candidate.region, *kinds, *terms])
+    return _bounded("_".join([candidate.region, *kinds, *terms]))
+
+
+def _bounded(text: str) -> str:
     digest = hashlib.sha256(text.encode()).hexdigest()[:_HASH_CHARS]
     return text if len(text) <= CLASS_MAX_CHARS else f"{text[: CLASS_MAX_CHARS - 1 - _HASH_CHARS]}_{digest}"
 

@@ -103,6 +103,12 @@ class _Part:
 
 
 def _parts(pool: WorkerPool, spec: JobSpec, region: str, prices: Prices) -> Iterator[_Part]:
+    """Nothing on a persistent resource, which alone is billed.
+
+    Source: https://cloud.google.com/vertex-ai/docs/training/persistent-resource-overview
+    """
+    if spec.persistent_resource:
+        return
     standard = prices.table(region)
     tables = [prices.table(region, spot=True), standard] if spec.scheduling.spot else [standard]
     table = next((table for table in tables if table.machine(pool.machine) is not None), standard)

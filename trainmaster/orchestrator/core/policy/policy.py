@@ -17,6 +17,7 @@ from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.names import in_team, object_uri
 from trainmaster.orchestrator.core.policy.admission import Admission, normalize_admission
+from trainmaster.orchestrator.core.policy.pools import RunPool, pool_problems
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +171,7 @@ class Policy:
     persistent_resources: tuple[str, ...] = ()
     reservations: tuple[str, ...] = ()
     network_attachments: tuple[str, ...] = ()
+    pools: tuple[RunPool, ...] = ()
     reserved_ip_ranges: tuple[str, ...] = ()
     nfs_servers: tuple[str, ...] = ()
     web_access: bool = False
@@ -226,8 +228,8 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
     """The policy in a document that its schema accepts; `names` are the deployment's own, for `${…}`.
 
     Raises:
-        ValueError: the document is not a policy, has an unknown name in `${…}`, an invalid NFS network, or teams that are
-            ambiguous.
+        ValueError: the document is not a policy, has an unknown name in `${…}`, an invalid NFS network, teams that are
+            ambiguous, or impossible pools.
     """
     policy = decoded(Policy, _with_names(_spelled_out(document), names))
     models_bucket, project = names.get("models_bucket", ""), names.get("project", "")
@@ -236,8 +238,10 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
         ip_network(network)
     per_team = any(limit.per_team for limit in policy.admission.limits)
     problem = teams_problem(policy.teams, needs_teams=per_team, project=policy.project)
-    if problem is not None:
-        raise ValueError(problem)
+    counts = {name: row.accelerators or {} for row in policy.machines for name in row.types}
+    of_pools = pool_problems(policy.pools, regions=policy.regions, counts=counts, teams=policy.teams)
+    if problems := [*filter(None, [problem]), *of_pools]:
+        raise ValueError("; ".join(problems))
     return policy
 
 

@@ -76,6 +76,7 @@ def policy_of(policy: Policy, team: str) -> Policy:
         team=team,
         images=policy.images if said.images is None else said.images,
         service_accounts=(account,),
+        pools=tuple(pool for pool in policy.pools if pool.teams is None or team in pool.teams),
         output_prefixes=_own(policy.output_prefixes, team),
         package_prefixes=(*_own(policy.package_prefixes, team), *shared),
         script_prefixes=(*_own(policy.script_prefixes, team), *shared),

@@ -38,6 +38,7 @@ from trainmaster.orchestrator.core.requests.draft import (
 )
 from trainmaster.orchestrator.core.requests.matrix import run_count, run_documents
 from trainmaster.orchestrator.core.requests.placeholders import placeholder_faults
+from trainmaster.orchestrator.core.requests.pools import pools_for
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.runs.record import Estimate
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
@@ -90,6 +91,8 @@ class Request:
     """The dialect that the user wrote."""
     estimate: Estimate | None = None
     """What it may cost at most, where the policy asks for it."""
+    pools: tuple[str, ...] = ()
+    """The ids of the policy's persistent resources that are tried first."""
     has_default_timeout: bool = False
     """Whether the timeout is the policy's, because the user wrote none."""
     written_path: Callable[[str], str] = field(default=str, repr=False, compare=False)
@@ -167,9 +170,11 @@ def check_document(
     warnings += programs.prebuilt_warnings(draft, request_rules.today)
     timed = _with_timeout(document, request_rules.policy)
     complete = _with_team(_with_start_limit(timed, request_rules.policy), request_rules.policy)
+    spec = spec_from(run_documents(complete)[0])
     return Request(
         document={**complete, "region": region},
-        spec=spec_from(run_documents(complete)[0]),
+        spec=spec,
+        pools=pools_for(spec, region, request_rules.policy),
         has_default_timeout=timed is not document,
         warnings=tuple(sorted(set(moved_to_text(warnings)))),
         written_path=written_path,

@@ -303,6 +303,12 @@ class JobSpec:
         return text_with_values(self.model_uri, run_id=run_id).rstrip("/") if self.model_uri else None
 
     @property
+    def persistent_resource(self) -> str | None:
+        """The id of the persistent resource whose machines run the job; None: it gets fresh ones."""
+        named = self.settings.get("persistent_resource")
+        return named if isinstance(named, str) else None
+
+    @property
     def kind(self) -> JobKind:
         """The kind of job that does the work."""
         return JobKind.TUNING if self.tuning else JobKind.CUSTOM

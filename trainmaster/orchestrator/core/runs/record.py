@@ -232,6 +232,8 @@ class AcceptedRequest:
     model_uri: str | None = None
     """Where the program writes its model, if not to AIP_MODEL_DIR; `${trial}` in it stands for a trial's id."""
     estimate: Estimate | None = None
+    pools: tuple[str, ...] | None = None
+    """The persistent resources in its region that are tried before what the request asks for, without waiting."""
 
 
 @dataclass(frozen=True, kw_only=True)

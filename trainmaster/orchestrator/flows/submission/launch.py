@@ -216,6 +216,7 @@ def _reserved_record(
             output_uri=request.spec.output_uri(incoming.run_id, services.target.models_bucket),
             model_uri=request.spec.model_uri_of(incoming.run_id),
             estimate=request.estimate,
+            pools=request.pools or None,
         ),
         submission=SubmissionState(lease=lease),
         problems=tuple(str(warning) for warning in request.warnings),

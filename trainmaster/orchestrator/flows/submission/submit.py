@@ -41,6 +41,7 @@ from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.moves import with_lease_given_back
 from trainmaster.orchestrator.core.runs.record import RunRecord, Waiting
 from trainmaster.orchestrator.flows.lifecycle import transitions
+from trainmaster.orchestrator.flows.lifecycle.pools import pool_obstacle
 from trainmaster.orchestrator.flows.lifecycle.slots import (
     full_limit,
     limits_for,
@@ -133,6 +134,10 @@ class _Attempt:
         held_up = self._wait_if_held_up(candidate)
         if held_up is not None:
             return held_up
+        obstacle = pool_obstacle(self.services, candidate)
+        if obstacle and candidate.number < len(self.candidates) - 1:
+            self._note(with_try, candidate, obstacle)
+            return None
         wanted = quota_class(candidate)
         # A class that refused one candidate may accept another: a smaller machine, for example.
         lacks = deployment_class(candidate.region, candidate.spec.kind)

@@ -194,6 +194,8 @@ def _resources(policy: Policy, draft: Draft) -> Iterator[Fault]:
         named[("experiment_run",)] = (run, "experiments")
     for path, (value, key) in named.items():
         patterns: tuple[str, ...] = getattr(policy, key)
+        if key == "persistent_resources":
+            patterns += tuple(pool.id for pool in policy.pools)
         if isinstance(value, str) and not among(value, patterns):
             yield _policy_fault(path, value, patterns, _named_otherwise(value, key))
     prefix = text_at(draft.document, "output", "prefix_uri")

@@ -1,4 +1,4 @@
-"""Runs on the policy's persistent resources: preferred while they have room."""
+"""Runs on the policy's persistent resources: preferred while they have room, and deleted when no run uses them."""
 
 import json
 from collections.abc import Mapping
@@ -8,18 +8,25 @@ from typing import Any
 
 import pytest
 
+from tests.contract.boundaries import At, dies_before
 from tests.contract.candidates import kept
 from tests.contract.retraining import SMALL
 from tests.contract.rooms import Answering
 from tests.contract.world import (
+    LEDGER,
     PROJECT,
     REGION,
+    Boundary,
+    Killed,
     World,
     request_rules_with,
 )
 from tests.narrowing import present
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.policy.pools import PoolState, RunPool
+from trainmaster.orchestrator.core.runs.job import JobState
+from trainmaster.orchestrator.flows.scheduled import take_tick
+from trainmaster.orchestrator.flows.services import FlowResult
 
 IDLE = timedelta(seconds=3600)
 POOL = RunPool(
@@ -103,3 +110,85 @@ def test_what_does_not_fit_never_asks(changes: dict[str, Any]) -> None:
     run_id, spec = launch(world, **changes)
     assert "persistentResourceId" not in spec
     assert (world.record(run_id).submission.tries, present(world.record(run_id).request).pools) == ((), None)
+
+
+def tick(world: World, after: timedelta = timedelta(), boundary: Boundary | None = None) -> list[FlowResult]:
+    world.clock.advance(after)
+    return list(take_tick(world.services(boundary)))
+
+
+def test_an_idle_pool_is_deleted_after_its_time_and_not_before() -> None:
+    world = a_world()
+    assert tick(world) == []  # sees it for the first time
+    assert tick(world, IDLE - timedelta(minutes=1)) == []
+    (deleted,) = tick(world, timedelta(minutes=1))
+    assert deleted.message == f"{NAME} is deleted: no run has used it for 3600 s"
+    assert world.jobs.pools == {}
+    assert tick(world, IDLE) == []
+
+
+@pytest.mark.parametrize("use", ["a run", "a job that the service shows"])
+def test_a_use_begins_the_time_anew(use: str) -> None:
+    world = a_world()
+    tick(world)
+    world.clock.advance(IDLE / 2)
+    if use == "a run":
+        run_id, _ = launch(world)
+        world.complete(world.hint(world.train(world.record(run_id))))
+    else:
+        show(world, used=1)
+        tick(world)
+        show(world, used=0)
+    tick(world, IDLE * 3 / 4)
+    assert world.jobs.pools
+    tick(world, IDLE / 4)
+    assert not world.jobs.pools
+
+
+def test_it_stays_while_a_run_is_submitted_to_it_that_the_service_does_not_show_yet() -> None:
+    world = a_world()
+    run_id, _ = launch(world)
+    tick(world, IDLE * 2)
+    assert world.jobs.pools
+    world.jobs.become(present(world.record(run_id).job).name, JobState.RUNNING)
+    world.complete(world.hint(world.train(world.record(run_id))))
+    tick(world, IDLE)
+    assert not world.jobs.pools
+
+
+def test_a_pool_of_a_killed_deletion_takes_no_run_and_is_deleted_by_the_next_tick() -> None:
+    world = a_world()
+    tick(world)
+    world.clock.advance(IDLE)
+    with pytest.raises(Killed):
+        tick(world, boundary=dies_before("delete pool"))
+    assert "persistentResourceId" not in launch(world)[1]
+    tick(world)
+    assert not world.jobs.pools
+
+
+def test_a_run_that_is_submitted_between_look_and_deletion_keeps_its_pool() -> None:
+    world = a_world()
+    tick(world)
+    world.clock.advance(IDLE)
+    runs: list[Mapping[str, Any]] = []
+    tick(world, boundary=At("read pools", after=lambda: runs.append(launch(world)[1])))
+    assert (runs[0]["persistentResourceId"], list(world.jobs.pools)) == ("short", [NAME])
+
+
+def test_a_pool_made_anew_under_the_same_name_takes_runs_again() -> None:
+    world = a_world()
+    tick(world)
+    tick(world, IDLE)
+    world.clock.advance(timedelta(minutes=5))
+    world.jobs.pools[NAME] = PoolState(
+        name=NAME, is_running=True, machines=2, used=0, created_at=world.clock.now()
+    )
+    assert launch(world)[1]["persistentResourceId"] == "short"
+
+
+def test_without_idle_s_there_is_no_list_and_no_mark() -> None:
+    world = a_world(idle_s=None)
+    world.jobs.pool_states = lambda _: pytest.fail("listed")  # type: ignore[method-assign]
+    assert tick(world, IDLE) == []
+    assert list(world.objects.listing(LEDGER, "pools/")) == []

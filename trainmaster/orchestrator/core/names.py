@@ -30,6 +30,7 @@ ACTIVE_PREFIX = "active/"
 WAITING_PREFIX = "waiting/"
 SLOTS_PREFIX = "slots/"
 STARTED_PREFIX = "started/"
+POOLS_PREFIX = "pools/"
 DEPLOYMENT_OBJECT = "deployment.json"
 TICKS_PREFIX = "ticks/"
 
@@ -250,6 +251,17 @@ def attempt_object(kind: str, name: str) -> str:
 
 def attempts_prefix(kind: str) -> str:
     return f"{TICKS_PREFIX}attempts/{kind}/"
+
+
+def pool_object(region: str, pool_id: str) -> str:
+    """Where the last use of a persistent resource is marked."""
+    return f"{POOLS_PREFIX}{region}/{pool_id}"
+
+
+def pool_parts(object_name: str) -> tuple[str, str]:
+    """The arguments of the `pool_object` call that built the name."""
+    region, _, pool_id = object_name.removeprefix(POOLS_PREFIX).partition("/")
+    return region, pool_id
 
 
 def waiting_object(priority: int, arrived_at: datetime, run_id: str) -> str:

@@ -1,8 +1,9 @@
-"""A tick of the schedule finds what no event reported, runs the rules that are due, and checks dropped rules."""
+"""A tick of the schedule finds what no event reported, runs the rules that are due, checks dropped rules, deletes idle pools."""
 
 from collections.abc import Iterator
 from functools import partial
 
+from trainmaster.orchestrator.flows.lifecycle.pools import delete_idle_pools
 from trainmaster.orchestrator.flows.reconcile import reconcile
 from trainmaster.orchestrator.flows.retraining.tick import tick_rules
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -30,9 +31,10 @@ def take_tick(services: Services) -> Iterator[FlowResult]:
     rules_first = bool(markers) and turns.careful
     runs = partial(reconcile, services, turns, markers)
     rules = partial(tick_rules, services, turns, reserved=RUNS_SHARE + QUEUE_SHARE if rules_first else 0.0)
+    pools = partial(delete_idle_pools, services, markers)
     failure: Exception | None = None
     # Otherwise runs first: the end of a run makes room for its rule's next run.
-    for part in (rules, runs) if rules_first else (runs, rules):
+    for part in (rules, runs, pools) if rules_first else (runs, rules, pools):
         try:
             yield from part()
         except Exception as error:  # raised below

@@ -13,7 +13,7 @@ from trainmaster.orchestrator.flows.process_memory import HintReads
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, TrainingJobs
-from trainmaster.orchestrator.stores.admission import Queue, Slots, Starts
+from trainmaster.orchestrator.stores.admission import PoolMarks, Queue, Slots, Starts
 from trainmaster.orchestrator.stores.arrivals import Arrivals
 from trainmaster.orchestrator.stores.attempts import Attempts
 from trainmaster.orchestrator.stores.champions import ChampionCopies, Champions
@@ -93,6 +93,7 @@ class Services:
         self.champion_copies = ChampionCopies(objects, buckets.champions)
         self.queue = Queue(objects, buckets.ledger)
         self.slots = Slots(objects, buckets.ledger)
+        self.pool_marks = PoolMarks(objects, buckets.ledger)
         self.starts = Starts(objects, buckets.ledger)
         self.attempts = Attempts(objects, buckets.ledger)
 

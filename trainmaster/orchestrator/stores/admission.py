@@ -19,10 +19,13 @@ from trainmaster.orchestrator.core.admission.queue import Place
 from trainmaster.orchestrator.core.documents.codec import json_bytes
 from trainmaster.orchestrator.core.errors import GenerationMoved
 from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES
+from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.store import Store
 
 PLACES_MAX = 10_000
 """Waiting runs that one pass looks at: ten storage operations."""
+POOLS_MAX = 1000
+"""Marks of persistent resources, also of earlier policies: one storage operation."""
 
 
 class Queue(Store):
@@ -85,6 +88,23 @@ class Slots(Store):
         name, generation = names.held_slot_parts(held)
         with suppress(GenerationMoved):
             self.objects.delete(self.bucket, names.slot_object(name), if_generation=generation)
+
+
+class PoolMarks(Store):
+    """When the persistent resources that are deleted when idle were last used, or that one is being deleted."""
+
+    def of_all(self) -> Mapping[tuple[str, str], Listed]:
+        """By region and id; `created_at` is when the mark was written."""
+        listed, _ = self._first(names.POOLS_PREFIX, POOLS_MAX)
+        return {names.pool_parts(entry.name): entry for entry in listed}
+
+    def is_deleting(self, mark: Listed) -> bool:
+        return mark.metadata.get("state") == "deleting"
+
+    def mark(self, region: str, pool_id: str, *, is_deleting: bool, instead_of: int) -> None:
+        """Write the mark over the one of this generation, 0 for none. Raises GenerationMoved."""
+        metadata = {"state": "deleting" if is_deleting else "used"}
+        self._mark(names.pool_object(region, pool_id), metadata, if_generation=instead_of)
 
 
 class Starts(Store):

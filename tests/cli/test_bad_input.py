@@ -44,6 +44,8 @@ def samples(command: click.Command) -> list[str]:
     words = ["request.yaml"] if command.name == "submit" else []
     for each in required(command):
         value = "request.yaml" if each.name in ("file", "files") else "nothing-has-this-name"
+        if isinstance(each.type, click.IntRange):
+            value = "1"
         if isinstance(each.type, click.Choice):
             value = str(each.type.choices[0])
         words += [value] if isinstance(each, click.Argument) else [each.opts[0], value]

@@ -32,6 +32,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "status": ("runs.status:status", "Show one run, or a file or message without one."),
         "why": ("runs.why:why", "Explain a run, or where a model comes from."),
         "costs": ("runs.costs_verb:costs", "Show what runs have cost, by model, team, user or label."),
+        "pools": ("pools:pools", "Create, resize, list or delete the machines that stay between runs."),
         "queue": ("runs.queue_verb:queue", "Show which runs wait, and for what."),
         "logs": ("logs.logs_verb:logs", "Print or follow the log of a run."),
         "watch": ("watch.watch_verb:watch", "Show a run live, from its event to its record."),

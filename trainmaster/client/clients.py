@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from trainmaster.client.context import Context
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind, job_region
@@ -15,10 +15,14 @@ from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 if TYPE_CHECKING:
     from google.auth.credentials import Credentials
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
+    from google.cloud.aiplatform_v1.services.persistent_resource_service import (
+        PersistentResourceServiceClient,
+    )
     from google.cloud.logging import Client as LoggingClient
     from google.cloud.storage import Client as StorageClient
     from google.pubsub_v1 import PublisherClient, SubscriberClient
 
+_Client = TypeVar("_Client")
 REQUESTS_TOPIC = "trainmaster-requests"
 """As in trainmaster/deploy/topology.yaml."""
 PUBLISH_WITHIN_S = 30.0
@@ -38,6 +42,7 @@ class Clients:
         """Requests to Cloud Storage so far: each is billed as one operation."""
         self._open = ExitStack()
         self._jobs: dict[str, JobServiceClient] = {}
+        self._pools: dict[str, PersistentResourceServiceClient] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -79,6 +84,16 @@ class Clients:
             self._open.callback(self._jobs[region].transport.close)
         return self._jobs[region]
 
+    def pools_of_region(self, region: str) -> "PersistentResourceServiceClient":
+        if region not in self._pools:
+            import_parts_of(*VERTEX_CLIENT)
+            from google.cloud.aiplatform_v1.services import persistent_resource_service as service
+
+            kind = service.PersistentResourceServiceClient
+            self._pools[region] = vertex_client(kind, self.context.project, region, self.context.vertex_host)
+            self._open.callback(self._pools[region].transport.close)
+        return self._pools[region]
+
     def read_job(self, name: str) -> Any:  # Any: proto-plus messages are untyped
         """The custom or tuning job of this resource name.
 
@@ -119,7 +134,14 @@ def job_client(*, project: str, region: str, vertex_host: str | None) -> "JobSer
     """A client of the region's jobs. Users whose credentials name no quota project use that of `project`."""
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 
-    client = partial(JobServiceClient, transport="rest")
+    return vertex_client(JobServiceClient, project, region, vertex_host)
+
+
+def vertex_client(
+    kind: Callable[..., _Client], project: str, region: str, vertex_host: str | None
+) -> _Client:
+    """The client of one of Vertex AI's services."""
+    client = partial(kind, transport="rest")
     if vertex_host is not None:
         return client(**_local(vertex_host))
     host = f"{region}-aiplatform.googleapis.com"

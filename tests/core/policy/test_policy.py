@@ -303,13 +303,13 @@ def test_every_fault_of_the_pools_is_said_at_once() -> None:
     pools = [
         row,
         {**row, "teams": ["sales"]},
-        {**row, "region": "mars", "machine": "big"},
+        {**row, "id": "o", "region": "mars", "machine": "big"},
         {**row, "id": "q", "accelerator": {"type": "NVIDIA_L4", "count": 3}},
     ]
     with pytest.raises(ValueError, match="pools") as wrong:
         policy_from({**policy_document(), "pools": pools}, NAMES)
     assert str(wrong.value).split("; ") == [
-        "pools[1]: p in us-central1 is there twice",
+        "pools[1].id: p is there twice",
         "pools[1].teams: sales is none of teams",
         "pools[2].region: 'mars' is none of regions (us-central1)",
         "pools[2].machine: 'big' is none of machines",

@@ -12,6 +12,8 @@ from google.cloud.aiplatform_v1.types import PersistentResource
 
 from .conftest import PARENT, Stack, container
 
+pytestmark = pytest.mark.slow  # the client first asks after an operation when a second has passed
+
 HELD = "wait=staging/never"
 STATE = PersistentResource.State
 

@@ -1,5 +1,6 @@
 """`trainmaster costs`: what runs have cost, by model, team, user or label."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -45,15 +46,19 @@ def costs(
     """Show what runs have cost, and what those that have not ended may still cost, the dearest group first.
 
     By the price table and the service's times, as each run's record has it; the bill may differ. The index of runs is
-    read, a thousand runs for each storage operation, and at most 20,000 runs.
+    read, a thousand runs for each storage operation, and at most 20,000 runs. Persistent resources that exist have
+    lines of their own, if the policy has pools: runs on them cost nothing more.
     """
+    from trainmaster.client.pools import pool_costs
     from trainmaster.client.runs.costs import read_costs
     from trainmaster.client.runs.listing import Filters
-    from trainmaster.client.shown.cost_lines import group_columns
+    from trainmaster.client.shown.cost_lines import group_columns, pool_columns
 
-    found = read_costs(clients, by, Filters(since=since, before=before))
+    filters = Filters(since=since, before=before)
+    found = replace(read_costs(clients, by, filters), pools=pool_costs(clients, filters))
     if not print_for_programs(output, lambda: found.document):
         rows = [group_columns(group, by.upper()) for group in (*found.groups, *found.total)]
+        rows += [pool_columns(pool, by.upper()) for pool in found.pools]
         print_table(rows, spare=("UNKNOWN",))
         if not found.groups:
             talk("No run matches.")

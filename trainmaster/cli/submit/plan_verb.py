@@ -131,7 +131,7 @@ def _print_plan(plan: "Plan") -> None:
     print_facts(plan_facts(plan))
     _print_yaml("The request, as the service reads it", plan.request)
     for job in plan.jobs:
-        what = "The job" if job.number == 0 else f"Fallback {job.number}"
+        what = "The job" if job.label == "job" else job.label.capitalize()
         _print_yaml(
             f"{what}, as Vertex AI gets it: POST {job.parent}/{job.kind}", _with_short_commands(job.body)
         )

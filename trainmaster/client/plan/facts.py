@@ -8,6 +8,7 @@ from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_mon
 from trainmaster.orchestrator.core.runs.record import Estimate
 
 BEHIND_SHOWN = 5
+PAID = "saves the wait for new machines and their cost: these are billed with or without it (trainmaster pools ls)"
 
 
 def plan_facts(plan: Plan) -> Iterator[tuple[str, list[str]]]:
@@ -15,15 +16,16 @@ def plan_facts(plan: Plan) -> Iterator[tuple[str, list[str]]]:
     yield "model", [str(plan.request.get("model_name"))]
     yield "where", [f"project {plan.project}, region {plan.region}", f"policy: {plan.policy}"]
     if plan.outlook is not None:
-        yield "would", [*_outlook_lines(plan.outlook)]
+        yield "would", [*_outlook_lines(plan.outlook, plan.jobs[plan.outlook.candidate].label)]
     for seen in plan.seen:
         yield "seen before", [*_seen_lines(seen)]
     for job in plan.jobs:
-        lines = [f"{job.kind} in {job.region} on {job.machines}", f"cost {_cost_text(job.estimate)}"]
-        if plan.runs is not None and job.estimate.at_most is not None:
+        cost = PAID if job.label == "pool" else f"cost {_cost_text(job.estimate)}"
+        lines = [f"{job.kind} in {job.region} on {job.machines}", cost]
+        if plan.runs is not None and job.estimate.at_most is not None and job.label != "pool":
             total = shown_bound(job.estimate.at_most * plan.runs, job.estimate.currency)
             lines.append(f"all {plan.runs} runs of the matrix: at most {total}")
-        yield ("job" if job.number == 0 else f"fallback {job.number}"), lines
+        yield job.label, lines
     for limit in plan.limits or ():
         yield "limit", [f"{len(limit.holders)} of {limit.jobs} jobs {limit.text}"]
     for warning in plan.warnings:
@@ -36,8 +38,8 @@ def named_runs(plan: Plan) -> list[str]:
     return list(dict.fromkeys([*behind, *(seen.run_id for seen in plan.seen if seen.run_id)]))
 
 
-def _outlook_lines(outlook: Outlook) -> Iterator[str]:
-    how = "the request itself" if outlook.candidate == 0 else f"fallback {outlook.candidate}"
+def _outlook_lines(outlook: Outlook, label: str) -> Iterator[str]:
+    how = {"job": "the request itself", "pool": "a pool, if it has free machines"}.get(label, label)
     match outlook.verdict:
         case "starts":
             yield f"start at once, with {how}, if Vertex AI has room"

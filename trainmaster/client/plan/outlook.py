@@ -71,7 +71,7 @@ def outlook(request: Request, policy: Policy | None, listings: AdmissionObjects,
     reached = _cap(request, policy, listings.starts, now)
     if reached is not None:
         return Outlook(verdict="refused", reason=str(reached.fault))
-    candidates = parse_candidates(request.document)
+    candidates = parse_candidates(request.document, request.pools)
     limits = limits_now(request, policy, listings.slots)
     place = _place(request, candidates, limits, now)
     queue = QueuePass(places=listings.places, began_at=now)

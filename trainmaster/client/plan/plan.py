@@ -23,9 +23,13 @@ RUN_ID = "dry-run"
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedJob:
-    """One candidate: the job as Vertex AI would get it, and what it would cost."""
+    """One candidate: the job as Vertex AI would get it, and what it would cost.
+
+    `label`: `pool`, `job` for the request itself, or `fallback 1`.
+    """
 
     number: int
+    label: str
     region: str
     machines: str
     quota_class: str
@@ -82,7 +86,7 @@ def plan_of(examination: Examination) -> Plan | None:
     request, terms, context = examination.request, examination.terms, examination.terms.context
     if request is None:
         return None
-    candidates = parse_candidates(run_documents(request.document)[0])
+    candidates = parse_candidates(run_documents(request.document)[0], request.pools)
     target = Target(
         project=context.project,
         region=context.region,
@@ -96,7 +100,10 @@ def plan_of(examination: Examination) -> Plan | None:
         dialect=request.dialect,
         request=request.document,
         warnings=tuple(map(str, request.warnings)),
-        jobs=tuple(_job(candidate, target, terms.prices) for candidate in candidates),
+        jobs=tuple(
+            _job(candidate, target, terms.prices, _label(candidate.number - len(request.pools)))
+            for candidate in candidates
+        ),
         runs=request.runs if request.runs > 1 else None,
         not_checked=(
             "the queue, limits and caps of a deployment",
@@ -105,10 +112,18 @@ def plan_of(examination: Examination) -> Plan | None:
     )
 
 
-def _job(candidate: Candidate, target: Target, prices: Prices) -> PlannedJob:
+def _label(number: int) -> str:
+    """Of a candidate by its number from the request itself, which has 0."""
+    if number < 0:
+        return "pool"
+    return f"fallback {number}" if number else "job"
+
+
+def _job(candidate: Candidate, target: Target, prices: Prices, label: str) -> PlannedJob:
     submission = submission_of(RUN_ID, candidate.spec, replace(target, region=candidate.region))
     return PlannedJob(
         number=candidate.number,
+        label=label,
         region=candidate.region,
         machines=candidate.machines,
         quota_class=quota_class(candidate),

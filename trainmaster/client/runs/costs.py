@@ -45,6 +45,17 @@ class CostGroup:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PoolCost:
+    """What a persistent resource that exists has cost in the time asked for, and costs an hour; None: unknown."""
+
+    id: str
+    region: str
+    currency: str
+    per_hour: Decimal | None
+    cost: Decimal | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Costs:
     """Costs by group, the dearest first: schemas/costs.v1.schema.json. By label, a run may be in several groups."""
 
@@ -54,6 +65,7 @@ class Costs:
     groups: tuple[CostGroup, ...] = ()
     total: tuple[CostGroup, ...] = ()
     """All runs together, in each currency."""
+    pools: tuple[PoolCost, ...] = ()
     scanned: int = 0
     next_before: datetime | None = None
     """Older runs are left out, as one call reads at most SCANNED_MAX; None if none are."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from decimal import Decimal
 
-from trainmaster.client.runs.costs import CostGroup
+from trainmaster.client.runs.costs import CostGroup, PoolCost
 from trainmaster.client.runs.facts import cost_so_far
 from trainmaster.client.terminal import Fact, one_line
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
@@ -50,6 +50,19 @@ def group_columns(group: CostGroup, title: str) -> dict[str, str]:
         "ACTIVE": f"{group.active:,}",
         "MAY STILL COST": may_cost,
         "UNKNOWN": f"{group.unpriced:,}",
+    }
+
+
+def pool_columns(pool: PoolCost, title: str) -> dict[str, str]:
+    """A persistent resource as a row of the same table."""
+    per_hour = "-" if pool.per_hour is None else f"{shown_money(pool.per_hour, pool.currency)} an hour"
+    return {
+        title: f"pool {pool.id}",
+        "RUNS": "-",
+        "COST": "-" if pool.cost is None else shown_money(pool.cost, pool.currency, is_narrow=True),
+        "ACTIVE": "-",
+        "MAY STILL COST": per_hour,
+        "UNKNOWN": "-",
     }
 
 

@@ -54,8 +54,8 @@ def pool_problems(
     """Everything that is wrong with the policy's pools; `counts` are those of accelerators, by machine and type."""
     for number, pool in enumerate(pools):
         at, wanted = f"pools[{number}]", pool.accelerator or {}
-        if (pool.id, pool.region) in [(other.id, other.region) for other in pools[:number]]:
-            yield f"{at}: {pool.id} in {pool.region} is there twice"
+        if pool.id in [other.id for other in pools[:number]]:
+            yield f"{at}.id: {pool.id} is there twice"
         if pool.region not in regions:
             yield f"{at}.region: {pool.region!r} is none of regions ({listed(regions)})"
         if pool.machine not in counts:

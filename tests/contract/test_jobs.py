@@ -4,7 +4,9 @@ import json
 import time
 
 import pytest
-from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.aiplatform_v1.services.persistent_resource_service import PersistentResourceServiceClient
+from google.cloud.aiplatform_v1.types import HyperparameterTuningJob, PersistentResource
 
 from tests.contract.proxy import Proxy, ProxyFault
 from tests.contract.submissions import CREATE, TUNING, submission
@@ -20,7 +22,7 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionRefused,
     SubmissionUnknown,
 )
-from trainmaster.orchestrator.core.job_names import JobKind, job_kind, job_name, same_job
+from trainmaster.orchestrator.core.job_names import JobKind, job_kind, job_name, location_name, same_job
 from trainmaster.orchestrator.core.requests.spec import Tuning
 from trainmaster.orchestrator.core.runs.job import JobState, Measured, TrialState
 from trainmaster.orchestrator.core.runs.states import END_OF
@@ -217,3 +219,27 @@ def test_a_failed_cancellation_is_a_failure_of_the_service(vertex: VertexJobs, j
     with pytest.raises(ServiceFailed, match="cancel"):
         vertex.cancel(job.name)
     assert len(jobs_proxy.injected) == 1
+
+
+@pytest.mark.slow
+def test_persistent_resources_are_listed_with_their_free_machines_and_deleted(
+    vertex: VertexJobs, jobs_url: str
+) -> None:
+    client = PersistentResourceServiceClient(
+        transport="rest", credentials=AnonymousCredentials(), client_options={"api_endpoint": jobs_url}
+    )
+    pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 2}
+    making = client.create_persistent_resource(
+        parent=location_name(PROJECT, REGION),
+        persistent_resource=PersistentResource({"resource_pools": [pool]}),
+        persistent_resource_id="short",
+    )
+    (made,) = vertex.pool_states(REGION)
+    assert (made.id, made.is_running, made.machines, made.used) == ("short", False, 2, 0)
+    assert making.result(timeout=30).name == made.name
+    (made,) = vertex.pool_states(REGION)
+    assert (made.is_running, made.created_at.tzinfo is not None) == (True, True)
+    assert vertex.pool_states("europe-west4") == []
+    vertex.delete_pool(made.name)
+    assert not vertex.pool_states(REGION) or not vertex.pool_states(REGION)[0].is_running
+    vertex.delete_pool(made.name.replace("short", "none"))

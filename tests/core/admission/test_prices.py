@@ -48,6 +48,7 @@ def cost(**changes: Any) -> tuple[Decimal | None, Decimal | None]:
         ({"cluster": {"chief": {**CHIEF, "disk": {"size_gb": 200}}}}, "3.3"),
         ({"cluster": {"chief": {**CHIEF, "accelerator": T4}}}, "3.0"),
         ({"cluster": {"chief": CHIEF, "workers": {**CHIEF, "machine": "n1-standard-8", "count": 3}}}, "8.1"),
+        ({"persistent_resource": "pool"}, "0"),  # its machines are billed without the run
     ],
 )
 def test_an_hour_costs_the_sum_of_all_replicas(changes: dict[str, Any], per_hour: str) -> None:

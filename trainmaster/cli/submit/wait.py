@@ -35,12 +35,12 @@ def wait(clients: "Clients", run: str, *, timeout_s: float | None, requires_mode
     Exit status: 0 it succeeded, 1 it ended in another way or, with --require-model, without a model, 3 there
     is no such run, 5 it has not ended in time.
     """
-    began, ended = time.monotonic(), list[Run]()
+    began, left_s, ended = time.monotonic(), timeout_s, list[Run]()
     with run_survives_interrupt(run):
         for run_id in run_ids_of(clients, run):
-            left_s = None if timeout_s is None else max(0.0, began + timeout_s - time.monotonic())
             found = wait_for_end(clients, run_id, timeout_s=left_s, on_change=say_change)
             ended.append(wait_until_settled(clients, found))
+            left_s = None if timeout_s is None else max(0.0, began + timeout_s - time.monotonic())
     if output == JSON:
         documents = [each.document for each in ended]
         print_data(documents if len(documents) > 1 else documents[0], output)

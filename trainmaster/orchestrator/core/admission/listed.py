@@ -13,7 +13,6 @@ from trainmaster.orchestrator.core.admission.caps import CountedEnd, CountedStar
 from trainmaster.orchestrator.core.admission.queue import Place
 from trainmaster.orchestrator.core.documents.codec import decoded_time, encoded_time
 from trainmaster.orchestrator.core.names import SLOTS_PREFIX, started_hour, waiting_object, waiting_parts
-from trainmaster.orchestrator.core.requests.matrix import RUNS_MAX
 
 
 def place_object(place: Place) -> str:
@@ -85,20 +84,16 @@ def parse_slot(
     )
 
 
-_COUNTS = frozenset(map(str, range(1, RUNS_MAX + 1)))
-
-
 def parse_starts(
     listed: Iterable[tuple[str, Mapping[str, str], int, datetime]], most: int
 ) -> list[CountedStart]:
     """The first `most` marks of these names, metadata, versions and times, each with that of its end."""
     marks, ends = list[CountedStart](), dict[str, list[CountedEnd]]()
     for name, metadata, version, created_at in listed:
-        run_id, cost, hour = name.rpartition("/")[2], _cost(metadata), started_hour(name)
+        run_id, cost, hour = name.rpartition("/")[2], _number(metadata, "cost"), started_hour(name)
         if hour is not None:
             mark = CountedStart(run_id=run_id, created_at=created_at, cost=cost, hour=hour, version=version)
-            runs = metadata.get("runs", "1")
-            marks.append(replace(mark, runs=int(runs) if runs in _COUNTS else 1))
+            marks.append(replace(mark, runs=int(_number(metadata, "runs") or 1)))
         elif cost is not None and name.endswith(f"/ended/{run_id}"):
             end = CountedEnd(created_at=created_at, version=version, cost=cost)
             ends.setdefault(metadata.get("group", run_id), []).append(end)
@@ -115,8 +110,8 @@ def _end_of_all(mark: CountedStart, ends: Sequence[CountedEnd]) -> CountedEnd | 
     return replace(last, cost=sum((end.cost for end in ends), Decimal(0)))
 
 
-def _cost(metadata: Mapping[str, str]) -> Decimal | None:
+def _number(metadata: Mapping[str, str], key: str) -> Decimal | None:
     try:
-        return Decimal(metadata["cost"])
+        return Decimal(metadata[key])
     except (KeyError, InvalidOperation):
         return None

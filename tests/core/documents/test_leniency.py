@@ -44,7 +44,7 @@ def test_a_single_value_in_place_of_a_list_is_one_fault_with_its_repair(kind: st
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_number_without_point_or_sign_is_the_number(kind: str) -> None:
     for document, path, number in parts(kind, (int, float)):
-        if path[-2:] == ("chief", "count"):  # only 1
+        if path[-2:] == ("chief", "count") or "matrix" in path:  # only 1; and an argument is text anyhow
             continue
         written = changed(document, path, f"{number * 10}e-1")
         assert schema_faults(schema(kind), written) == []

@@ -37,7 +37,7 @@ SERVICE = Surroundings(
 TRIES = 12
 NOT_OF_THE_JOB = {"script", "champion", "priority", "model_uri", "fallbacks", "region"}
 """What a job of the service says nothing of, like RETRIES of its scheduling."""
-RETRIES = {"retries", "retry_on"}
+RETRIES = {"retries", "retry_on", "start_within_s"}
 IMAGES = st.sampled_from([TRAINER, OTHER, REDUCTION_SERVER])
 
 

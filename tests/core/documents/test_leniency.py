@@ -51,20 +51,13 @@ def test_a_number_without_point_or_sign_is_the_number(kind: str) -> None:
         assert written == document
 
 
-@pytest.mark.parametrize("text", ["1e-5", "1E5", "1.5e3", ".5e3", "-2e0"])
-def test_yaml_reads_these_as_texts(text: str) -> None:
-    document = {"type": "number"}
-    holder: Any = {"a": yaml.safe_load(text)}
-    assert holder == {"a": text}
-    assert schema_faults({"type": "object", "properties": {"a": document}}, holder) == []
-    assert holder == {"a": float(text)}
-
-
-@pytest.mark.parametrize("text", ["1e999", "e5", "1e", "0x1e5", "1e5s"])
-def test_a_text_that_is_no_finite_number_stays_one(text: str) -> None:
-    holder: Any = {"a": text}
-    (fault,) = schema_faults({"type": "object", "properties": {"a": {"type": "number"}}}, holder)
-    assert (fault.problem, holder) == ("expected a number", {"a": text})
+@pytest.mark.parametrize("text", ["1e-5", "1E5", "1.5e3", ".5e3", "-2e0", "1e999", "e5", "1e", "1e5s"])
+def test_a_text_of_a_finite_number_is_one_where_a_number_is_expected(text: str) -> None:
+    holder = {"a": yaml.safe_load(text)}
+    assert holder == {"a": text}, "YAML 1.1 reads it as a text"
+    is_number = text in ("1e-5", "1E5", "1.5e3", ".5e3", "-2e0")
+    faults = schema_faults({"type": "object", "properties": {"a": {"type": "number"}}}, holder)
+    assert (holder["a"], len(faults)) == ((float(text), 0) if is_number else (text, 1))
 
 
 @pytest.mark.parametrize(
@@ -83,10 +76,6 @@ def test_a_text_that_is_no_finite_number_stays_one(text: str) -> None:
                 "$.tuning[0].metrics.id": "without white space",
                 "$.tuning[0].parameters": "at least 1 entry",
             },
-        ),
-        (
-            {"cluster": {"chief": {"machine": "n1-standard-4", "nfs_mounts": "10.0.0.2"}}},
-            {"$.cluster.chief.nfs_mounts": "'- '"},
         ),
         ({"args": {"epochs": "3"}}, {"$.args": "write '- ' before epochs"}),
         ({"env": [{"name": "A", "value": "b"}]}, {"$.env": "write it without '- '"}),

@@ -24,12 +24,19 @@ def accepted() -> dict[str, Any]:
         "jobSpec": {
             "workerPoolSpecs": [
                 {
-                    "machineSpec": {"machineType": "n1-standard-4", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1},
+                    "machineSpec": {
+                        "machineType": "n1-standard-4", "acceleratorType": "NVIDIA_TESLA_T4", "acceleratorCount": 1,
+                        "gpuPartitionSize": "1g.5gb", "reservationAffinity": {"reservationAffinityType": "ANY_RESERVATION"},
+                    },
+                    "lustreMounts": [{"instanceIp": "10.0.0.9", "volumeHandle": "v", "filesystem": "fs", "mountPoint": "m"}],
                     "replicaCount": "1",
                     "containerSpec": {"imageUri": "gcr.io/p/i"},
                 }
             ],
             "scheduling": {"timeout": "3600s", "strategy": "SPOT"},
+            "pscInterfaceConfig": {"networkAttachment": "attachment"},
+            "models": ["projects/p/locations/us-central1/models/1"],
+            "protectedArtifactLocationId": "us-east1",
         },
     }  # fmt: skip
 

@@ -206,7 +206,7 @@ def test_a_run_of_an_experiment_is_submitted_by_its_full_name() -> None:
     assert by_id.settings["experiment_run"] == f"{CONTEXTS}/nightly-7"
 
 
-def test_all_faults_of_what_is_reserved_and_reached_are_told_at_once() -> None:
+def test_all_faults_of_what_is_reserved_and_reached_come_at_once() -> None:
     chief = {
         **H100,
         "gpu_partition_size": "half",
@@ -214,51 +214,44 @@ def test_all_faults_of_what_is_reserved_and_reached_are_told_at_once() -> None:
         "lustre_mounts": [{"instance_ip": "lustre.example", "mount_point": "a/b", "server": "x"}],
     }
     peering = {"domain": "*.corp", "target_project": "P", "network": "shared"}
-    faults = told(
-        request(
-            **of(chief, workers={**H100, "count": 1, "reservation_affinity": {**RESERVED, "key": None}}),
-            psc_interface_config={"network_attachment": "Training", "dns_peering_configs": [peering]},
-            models=["champion", 3],
-            protected_artifact_location_id="mars",
-        )
-    )
-    chief_at, peering_at = "$.cluster.chief", "$.psc_interface_config.dns_peering_configs[0]"
-    expected = {
-        f"{chief_at}.gpu_partition_size": "for example 1g.10gb",
-        f"{chief_at}.lustre_mounts[0].filesystem": "missing",
-        f"{chief_at}.lustre_mounts[0].instance_ip": "an IP address in 10.0.0.0/8",
-        f"{chief_at}.lustre_mounts[0].mount_point": "letters, digits",
-        f"{chief_at}.lustre_mounts[0].server": "unknown key",
-        f"{chief_at}.lustre_mounts[0].volume_handle": "missing",
-        f"{chief_at}.reservation_affinity.reservation_affinity_type": "did you mean 'SPECIFIC_RESERVATION'?",
-        f"{chief_at}.reservation_affinity.values": "at least 1 entry",
-        "$.cluster.workers.reservation_affinity.key": "expected a string",
-        "$.models[0]": "projects/PROJECT/locations/REGION/models/MODEL",
-        "$.models[1]": "expected a string",
-        "$.protected_artifact_location_id": "the policy does not allow it",
-        f"{peering_at}.domain": "end it with a dot",
-        f"{peering_at}.network": "did you mean 'target_network'?",
-        f"{peering_at}.target_project": "the id of the project",
-        "$.psc_interface_config.network_attachment": "networkAttachments/NAME",
+    names, spare = {"key": "k", "values": RESERVED["values"]}, {**H100, "count": 1}
+    roles = {
+        "workers": {**spare, "reservation_affinity": {"reservation_affinity_type": "SPECIFIC_RESERVATION"}},
+        "evaluators": {
+            **spare,
+            "reservation_affinity": {"reservation_affinity_type": "ANY_RESERVATION", **names},
+        },
     }
-    found = {path: str(fault) for path, fault in faults.items()}
-    assert {path: words for path, words in expected.items() if words in found.get(path, "")} == expected
-    assert set(found) == set(expected)
-
-
-@pytest.mark.parametrize(
-    ("affinity", "faulty"),
-    [
-        ({"reservation_affinity_type": "SPECIFIC_RESERVATION"}, {"key", "values"}),
-        ({**RESERVED, "reservation_affinity_type": "ANY_RESERVATION"}, {"key", "values"}),
-        ({"key": "k"}, {"reservation_affinity_type"}),
-    ],
-)
-def test_a_reservation_is_named_if_and_only_if_it_is_a_specific_one(
-    affinity: Mapping[str, Any], faulty: set[str]
-) -> None:
-    faults = told(request(**of({**H100, "reservation_affinity": affinity})))
-    assert set(faults) == {f"$.cluster.chief.reservation_affinity.{key}" for key in faulty}
+    written = request(
+        **of(chief, **roles),
+        psc_interface_config={"network_attachment": "Training", "dns_peering_configs": [peering]},
+        models=["champion", 3],
+        protected_artifact_location_id="mars",
+    )
+    expected = {
+        "cluster.chief.gpu_partition_size": "for example 1g.10gb",
+        "cluster.chief.lustre_mounts[0].filesystem": "missing",
+        "cluster.chief.lustre_mounts[0].instance_ip": "an IP address in 10.0.0.0/8",
+        "cluster.chief.lustre_mounts[0].mount_point": "letters, digits",
+        "cluster.chief.lustre_mounts[0].server": "unknown key",
+        "cluster.chief.lustre_mounts[0].volume_handle": "missing",
+        "cluster.chief.reservation_affinity.reservation_affinity_type": "did you mean 'SPECIFIC_RESERVATION'?",
+        "cluster.chief.reservation_affinity.values": "at least 1 entry",
+        "cluster.evaluators.reservation_affinity.key": "only SPECIFIC_RESERVATION names reservations",
+        "cluster.evaluators.reservation_affinity.values": "only SPECIFIC_RESERVATION names reservations",
+        "cluster.workers.reservation_affinity.key": "compute.googleapis.com/reservation-name",
+        "cluster.workers.reservation_affinity.values": "missing: SPECIFIC_RESERVATION needs it",
+        "models[0]": "projects/PROJECT/locations/REGION/models/MODEL",
+        "models[1]": "expected a string",
+        "protected_artifact_location_id": "the policy does not allow it",
+        "psc_interface_config.dns_peering_configs[0].domain": "end it with a dot",
+        "psc_interface_config.dns_peering_configs[0].network": "did you mean 'target_network'?",
+        "psc_interface_config.dns_peering_configs[0].target_project": "the id of the project",
+        "psc_interface_config.network_attachment": "networkAttachments/NAME",
+    }
+    found = {path.removeprefix("$."): str(fault) for path, fault in told(written).items()}
+    assert found.keys() == expected.keys()
+    assert all(words in found[path] for path, words in expected.items()), found
 
 
 def test_a_fallback_takes_the_reservation_away() -> None:

@@ -12,7 +12,7 @@ from trainmaster.orchestrator.core.requests.reading import dialect_of
 
 Path = tuple[str | int, ...]
 FOREIGN = "this key is not allowed in a request"
-REASON = "requests do not support it: "
+REASON = "only the API's v1beta1 has this key, and "
 REFUSED = {
     "minGpuDriverVersion", "multihostGpuNodeCount", "convexStopConfig", "transferLearningConfig",
 }  # fmt: skip

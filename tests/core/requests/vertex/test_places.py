@@ -4,7 +4,7 @@ import copy
 import functools
 import json
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -24,6 +24,7 @@ from tests.core.vertex_files import (
     snake_path,
     told,
 )
+from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.documents.faults import Refused, json_path
 from trainmaster.orchestrator.core.requests.request import Request
 
@@ -263,67 +264,51 @@ def test_the_replica_environment_is_one_for_all_pools() -> None:
     assert "vertex, ai_platform" in faults["$.workerPoolSpecs[0].containerSpec.env[2].value"]
 
 
-@pytest.mark.parametrize("document", [*CUSTOM, *TUNING], ids=lambda document: "-".join(sorted(document))[:30])
+@pytest.mark.parametrize("document", [*CUSTOM, *TUNING], ids=case_id)
 def test_a_list_of_one_may_be_written_as_that_one_as_for_gcloud(document: dict[str, Any]) -> None:
-    for path in [path for path in places(document) if path and isinstance(path[-1], int) and path[-1] == 0]:
-        member = value_at(document, path)
-        listed, alone = (changed(document, path[:-1], value) for value in ([member], member))
-        assert same_answers(alone, listed), path
+    for path in [path for path in places(document) if path[-1:] == (0,)]:
+        member = functools.reduce(operator.getitem, path, document)
+        written = [changed(document, path[:-1], value) for value in (member, [member])]
+        alone, listed = (answer_to(json.dumps(one), name="m") for one in written)
+        if isinstance(alone, Request) and isinstance(listed, Request):
+            assert alone.document == listed.document
+        else:
+            assert places_of(alone) == places_of(listed), path
 
 
-def value_at(document: Any, path: Sequence[str | int]) -> Any:
-    return functools.reduce(operator.getitem, path, document)
+def places_of(answer: Request | Refused) -> list[str]:
+    """The places of the faults, the same for a value and for a list of it."""
+    return sorted(fault.path.replace("[0]", "") for fault in instance_of(Refused, answer).faults)
 
 
-def same_answers(one: Any, other: Any) -> bool:
-    """Whether both are the same request, or have the same faults, the list's with its place."""
-    first, second = (answer_to(json.dumps(document), name="m") for document in (one, other))
-    if isinstance(first, Request) and isinstance(second, Request):
-        return first.document == second.document
-    faults = [
-        [(fault.path.replace("[0]", ""), fault.problem) for fault in answer.faults]
-        for answer in (first, second)
-        if isinstance(answer, Refused)
-    ]
-    return len(faults) == 2 and sorted(faults[0]) == sorted(faults[1])
+POOL = "$.workerPoolSpecs"
 
 
 @pytest.mark.parametrize(
     ("pools", "paths"),
     [
-        ("text", {"$.workerPoolSpecs"}),
-        (3, {"$.workerPoolSpecs"}),
-        ([["text"]], {"$.workerPoolSpecs[0]"}),
+        ("text", {POOL}),
+        ([["text"]], {f"{POOL}[0]"}),
+        ({"containerSpec": "x"}, {f"{POOL}.containerSpec", f"{POOL}.machineSpec.machineType"}),
         (
-            {"containerSpec": "x"},
-            {"$.workerPoolSpecs.containerSpec", "$.workerPoolSpecs.machineSpec.machineType"},
+            {"machineSpec": "x", "containerSpec": {}},
+            {f"{POOL}.machineSpec", f"{POOL}.containerSpec.imageUri"},
         ),
         (
             {
-                "machineSpec": [{"machineType": "n1-standard-4"}, {"machineType": "N1"}],
-                "containerSpec": {"args": {"a": "b"}},
+                "machineSpec": [{}, {"machineType": "N1"}],
+                "containerSpec": {"imageUri": IMAGE, "args": {"a": "b"}},
             },
-            {
-                "$.workerPoolSpecs.containerSpec.args",
-                "$.workerPoolSpecs.containerSpec.imageUri",
-                "$.workerPoolSpecs.machineSpec",
-                "$.workerPoolSpecs.machineSpec[1].machineType",
-            },
+            {f"{POOL}.containerSpec.args", f"{POOL}.machineSpec", f"{POOL}.machineSpec[1].machineType"},
         ),
         (
             {
                 "machineSpec": [{"machineType": "n1-standard-4"}],
-                "containerSpec": {"imageUri": IMAGE, "env": {"1A": "b", "N": 3}, "args": 3},
+                "containerSpec": {"imageUri": IMAGE, "env": {"E": "b", "N": 3}, "args": 3},
             },
-            {
-                "$.workerPoolSpecs.containerSpec.env",
-                "$.workerPoolSpecs.containerSpec.env['1A']",
-                "$.workerPoolSpecs.containerSpec.env.N",
-            },
+            {f"{POOL}.containerSpec.env", f"{POOL}.containerSpec.env.N"},
         ),
     ],
 )
-def test_a_wrong_container_hides_no_fault_and_is_the_only_one_of_its_consequences(
-    pools: object, paths: set[str]
-) -> None:
+def test_a_wrong_container_hides_no_fault_and_makes_none(pools: object, paths: set[str]) -> None:
     assert set(told(plain(workerPoolSpecs=pools))) == paths

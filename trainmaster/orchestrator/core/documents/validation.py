@@ -76,9 +76,8 @@ def schema_faults(
     What is in a list in place of a mapping, or in a mapping in place of a list, is checked too.
     """
     validator, suggestions, spelled = _validator()(schema), suggestions or Suggestions(), spelled or {}
-    errors = _errors(validator, document)
-    while _made_fit(document, errors, spelled):
-        errors = _errors(validator, document)
+    while _made_fit(document, errors := _errors(validator, document), spelled):
+        pass
     errors.sort(key=lambda error: json_path(error.absolute_path))  # as a report lists them
     faults = (fault for error in errors for fault in _faults(error, spelled, suggestions))
     return sorted(without_echoes(faults))

@@ -14,6 +14,13 @@ _NAMED_ENUMS = "write the name; the clients print names with use_integers_for_en
 _SECONDS = re.compile(r"([0-9]+)(\.0+)?s")
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _HUMP = re.compile(r"([A-Z])")
+_V1BETA1 = "only the API's v1beta1 has this key, and"
+ONLY_V1BETA1 = {
+    "minGpuDriverVersion": f"{_V1BETA1} jobs are submitted through v1",
+    "multihostGpuNodeCount": f"{_V1BETA1} jobs are submitted through v1",
+    "convexStopConfig": f"{_V1BETA1} deprecated it for convexAutomatedStoppingSpec",
+    "transferLearningConfig": f"{_V1BETA1} there no tuning job uses it, only Vizier",
+}
 # fmt: off
 REPEATED = frozenset({
     "args", "categoricalValues", "command", "conditionalParameterSpecs", "containerArgs", "containerCommand",
@@ -109,8 +116,9 @@ class Fields:
 
     def items(self, name: str) -> Iterator["Fields"]:
         """The members of a list, each read as a mapping, even if it is not one."""
-        for index, value in enumerate(self.values(name)):
-            yield Fields(value, self.member_at(name, index), self.translation)
+        value = self.get(name)
+        for index, member in enumerate(value if isinstance(value, list) else ()):
+            yield Fields(member, self.member_at(name, index), self.translation)
 
     def mappings(self, name: str, problem: str = "expected a mapping") -> Iterator["Fields"]:
         """The members of a list that are mappings; the others are faults."""
@@ -119,10 +127,6 @@ class Fields:
                 self.translation.refuse(item.path, problem, value=item.value)
             else:
                 yield item
-
-    def values(self, name: str) -> list[object]:
-        value = self.get(name)
-        return value if isinstance(value, list) else []
 
     def word(self, name: str, words: Mapping[str, str | None]) -> str | None:
         """Our word for the API's; None if it is absent, or if `words` have none for it."""
@@ -151,14 +155,6 @@ class Fields:
         """Add a warning about the key; it quotes the value as `refuse` does."""
         self.translation.warn(self.at(name), problem, **self._said(name, said))
 
-    def refuse_unplaced(self, reasons: Mapping[str, str]) -> None:
-        """Refuse keys of the API that requests do not support, each with its reason."""
-        self._passed.update(reasons)
-        for name, reason in reasons.items():
-            if self._value.get(self._keys.get(name, name)):
-                problem = f"Vertex AI has this key, but requests do not support it: {reason}"
-                self.refuse(name, problem, found="", repair="remove it")
-
     def pass_over(self) -> Mapping[str, object]:
         """The mapping as it is written, all of whose other keys are accepted: it already has a fault, and reading stops."""
         self._passed.update(self._keys)
@@ -167,6 +163,7 @@ class Fields:
     def _unread(self) -> list[Fault]:
         """A fault for every key that was never read, and for every key given in both spellings."""
         foreign = set(self._keys) - self._asked - self._passed
+        beta = [name for name in sorted(foreign & ONLY_V1BETA1.keys()) if self._value[self._keys[name]]]
         known, present = set(map(self._spelling_of, self._asked)), set(map(self._spelling_of, self._keys))
         not_allowed = partial(
             unknown_key,
@@ -176,7 +173,9 @@ class Fields:
             problem="this key is not allowed in a request",
             suggestions=self.translation.suggestions,
         )
+        foreign -= ONLY_V1BETA1.keys()
         unknown = [not_allowed(self._keys[name]) for name in sorted(foreign)[:MAX_COLLECTED]]
+        unknown += [Fault(at=self.at(name), problem=ONLY_V1BETA1[name], repair="remove it") for name in beta]
         return [*map(self._twice, sorted(self._again)), *unknown]
 
     def _twice(self, name: str) -> Fault:

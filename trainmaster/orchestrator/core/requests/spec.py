@@ -69,6 +69,8 @@ SETTINGS: Mapping[str, str] = {
     "protected_artifact_location_id": "protectedArtifactLocationId",
 }
 """Keys of a request whose values the job gets as they are, by the names of Vertex AI's CustomJobSpec."""
+MACHINE_SETTINGS = ("tpu_topology", "gpu_partition_size", "reservation_affinity")
+MOUNTS = ("nfs_mounts", "lustre_mounts")
 PARTS: Mapping[str, tuple[str, ...]] = {
     "nfs_mounts": ("server", "path", "mount_point"),
     "lustre_mounts": ("instance_ip", "volume_handle", "filesystem", "mount_point"),
@@ -142,18 +144,15 @@ Program = Container | PythonPackage | Script
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerPool:
-    """Replicas of one role, all alike. PARTS has the keys of mounts and of `reservation_affinity`."""
+    """Replicas of one role, all alike. `settings` are those of MACHINE_SETTINGS and MOUNTS that the role makes."""
 
     replicas: int
     machine: str
     program: Program
     accelerator: Accelerator | None = None
     tpu_topology: str | None = None
-    gpu_partition_size: str | None = None
-    reservation_affinity: Mapping[str, object] | None = None
     disk: Disk | None = None
-    nfs_mounts: tuple[Mapping[str, str], ...] = ()
-    lustre_mounts: tuple[Mapping[str, str], ...] = ()
+    settings: Mapping[str, object] = field(default_factory=dict)
 
 
 class ReplicaEnvironment(StrEnum):
@@ -362,11 +361,8 @@ def _pool(document: Mapping[str, Any], program: Program) -> WorkerPool:
         program=program,
         accelerator=Accelerator(**document["accelerator"]) if "accelerator" in document else None,
         tpu_topology=document.get("tpu_topology"),
-        gpu_partition_size=document.get("gpu_partition_size"),
-        reservation_affinity=document.get("reservation_affinity"),
         disk=Disk(**document["disk"]) if "disk" in document else None,
-        nfs_mounts=tuple(document.get("nfs_mounts", ())),
-        lustre_mounts=tuple(document.get("lustre_mounts", ())),
+        settings={key: document[key] for key in (*MACHINE_SETTINGS, *MOUNTS) if document.get(key)},
     )
 
 

@@ -13,6 +13,8 @@ from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL
 from trainmaster.orchestrator.core.requests.placeholders import text_with_values
 from trainmaster.orchestrator.core.requests.script import VARIABLE, run_command
 from trainmaster.orchestrator.core.requests.spec import (
+    MACHINE_SETTINGS,
+    MOUNTS,
     PARTS,
     SETTINGS,
     Container,
@@ -34,8 +36,6 @@ DURATIONS = {"timeout_s": "timeout", "max_wait_s": "maxWaitDuration"}
 FLAGS = {"restart_on_worker_restart": "restartJobOnWorkerRestart", "disable_retries": "disableRetries"}
 STRATEGIES = {"spot": "SPOT", "flex_start": "FLEX_START"}
 DISK = {"type": "bootDiskType", "size_gb": "bootDiskSizeGb"}
-MACHINE = in_camel_case(("tpu_topology", "gpu_partition_size", "reservation_affinity"))
-MOUNTS = in_camel_case(("nfs_mounts", "lustre_mounts"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,14 +108,14 @@ def _pool(pool: WorkerPool | None, environment: ReplicaEnvironment, run_id: str)
     if pool.accelerator:
         machine |= {"acceleratorType": pool.accelerator.type, "acceleratorCount": pool.accelerator.count}
     fields: dict[str, object] = {
-        "machineSpec": machine | _in_api_form(vars(pool), MACHINE),
+        "machineSpec": machine | _in_api_form(pool.settings, in_camel_case(MACHINE_SETTINGS)),
         "replicaCount": str(pool.replicas),  # int64 travels as a string
         **_program(pool.program, environment, run_id),
     }
     if pool.disk:
         given = {key: value for key, value in vars(pool.disk).items() if value is not None}
         fields["diskSpec"] = under_names(given, DISK)
-    return fields | _in_api_form(vars(pool), MOUNTS)
+    return fields | _in_api_form(pool.settings, in_camel_case(MOUNTS))
 
 
 # Any: the schema has validated the values.

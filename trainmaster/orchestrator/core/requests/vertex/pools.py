@@ -9,15 +9,10 @@ from trainmaster.orchestrator.core.requests.fields import Fields, copy_keys, inv
 from trainmaster.orchestrator.core.requests.gpus import NAMES
 from trainmaster.orchestrator.core.requests.own_document import OwnDocument
 from trainmaster.orchestrator.core.requests.placeholders import literal
-from trainmaster.orchestrator.core.requests.submission import DISK, MACHINE, MOUNTS, REPLICA_ENVIRONMENT
+from trainmaster.orchestrator.core.requests.spec import MACHINE_SETTINGS, MOUNTS, in_camel_case
+from trainmaster.orchestrator.core.requests.submission import DISK, REPLICA_ENVIRONMENT
 
 NO_ACCELERATOR = "ACCELERATOR_TYPE_UNSPECIFIED"
-ONLY_V1BETA1 = "only the API's v1beta1 has it, and jobs are submitted through v1"
-_UNSUPPORTED_OF_MACHINE: Mapping[str, str] = {
-    "minGpuDriverVersion": ONLY_V1BETA1,
-    "multihostGpuNodeCount": ONLY_V1BETA1,
-}
-"""Keys of the API that requests do not support, each with the reason that the fault gives."""
 Variable = tuple[Path, object]
 """The written path of a variable's value, and the value."""
 _PACKAGE_KEYS = {"executorImageUri": "executor_image", "packageUris": "uris", "pythonModule": "module"}
@@ -64,7 +59,7 @@ def _write_pool(pool: Fields, index: int, own: OwnDocument, cluster: OwnDocument
     _write_count(pool, role)
     _write_machine(pool.fields("machineSpec"), role)
     write_disk(pool, "diskSpec", role)
-    copy_keys(pool, role, inverse(MOUNTS))
+    copy_keys(pool, role, inverse(in_camel_case(MOUNTS)))
     return _write_program(pool, own if index == 0 else role)
 
 
@@ -89,8 +84,7 @@ def _write_machine(machine: Fields, role: OwnDocument) -> None:
     accelerator.put("count", None if unsaid else count, machine.at("acceleratorCount"))
     if accelerator.content:
         role.content["accelerator"] = accelerator.content
-    copy_keys(machine, role, inverse(MACHINE))
-    machine.refuse_unplaced(_UNSUPPORTED_OF_MACHINE)
+    copy_keys(machine, role, inverse(in_camel_case(MACHINE_SETTINGS)))
 
 
 def write_disk(pool: Fields, key: str, role: OwnDocument) -> None:

@@ -9,10 +9,6 @@ from trainmaster.orchestrator.core.requests.fields import Fields, copy_keys, inv
 from trainmaster.orchestrator.core.requests.own_document import OwnDocument
 from trainmaster.orchestrator.core.requests.spec import ParameterType
 
-_UNSUPPORTED: Mapping[str, str] = {
-    "convexStopConfig": "only the API's v1beta1 has it, and deprecated it for convexAutomatedStoppingSpec",
-    "transferLearningConfig": "only the API's v1beta1 has it, and there no tuning job uses it, only Vizier",
-}
 _TYPES = {f"{kind}ValueSpec": str(kind) for kind in ParameterType}
 GOALS = {"MAXIMIZE": "maximize", "MINIMIZE": "minimize", "GOAL_TYPE_UNSPECIFIED": "maximize"}
 _SCALES = {"SCALE_TYPE_UNSPECIFIED": None, **inverse(tables.SCALES)}
@@ -47,7 +43,6 @@ def write_tuning(job: Fields, own: OwnDocument) -> None:
         tuning.put(ours, study.word(theirs, words), study.at(theirs))
     _write_early_stopping(study, tuning)
     _write_stop_study(study, tuning)
-    study.refuse_unplaced(_UNSUPPORTED)
 
 
 def _metric(metric: Fields, index: int, tuning: OwnDocument) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def test_a_text_of_a_finite_number_is_one_where_a_number_is_expected(text: str) 
             },
         ),
         ({"args": {"epochs": "3"}}, {"$.args": "write '- ' before epochs"}),
-        ({"env": [{"name": "A", "value": "b"}]}, {"$.env": "write it without '- '"}),
+        ({"env": [{"name": "A", "value": "b"}]}, {"$.env": "write a mapping, NAME: VALUE"}),
     ],
 )
 def test_a_wrong_container_does_not_hide_what_is_in_it(

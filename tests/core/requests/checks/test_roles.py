@@ -223,3 +223,8 @@ def test_a_disk_unfit_for_the_machine_is_refused(
 def test_a_fallback_to_a_machine_without_the_requests_disk_is_refused_at_its_own_path() -> None:
     document = {**with_disk(A100, type="pd-ssd"), "fallbacks": [{"cluster": {"chief": B200}}]}
     assert list(told(document)) == ["$.fallbacks[0].cluster.chief.disk.type"]
+
+
+def test_a_role_alone_in_a_list_is_checked_too() -> None:
+    faults = told(request(cluster=cluster(workers=[{**ONE, "machine": "n1-standrad-4"}])))
+    assert faults.keys() == {"$.cluster.workers", "$.cluster.workers.machine"}

@@ -355,8 +355,9 @@ def _wrong_kind(
         repair = f"write '- ' before {plain(next(iter(value)))}, and two spaces before the other keys"
     elif wanted == "array":
         repair = "write a list: one entry a line, each after '- '"
-    elif wanted == "object" and isinstance(value, list) and value and isinstance(value[0], dict):
-        repair = "write it without '- '" if len(value) == 1 else f"keep one of the {len(value)}, without '- '"
+    elif wanted == "object" and isinstance(value, list):
+        is_one = len(value) == 1 and "properties" in schema
+        repair = "write it without '- '" if is_one else "write a mapping, NAME: VALUE, without '- '"
     return Fault(
         path=where,
         problem=schema.get("problem") or f"expected {' or '.join(_KINDS[kind] for kind in kinds)}",

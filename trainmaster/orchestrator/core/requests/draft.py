@@ -72,8 +72,13 @@ class Draft:
 
     @cached_property
     def roles(self) -> Mapping[str, Mapping[str, object]]:
-        """The roles that are there, in the order of the worker pools."""
-        return {role: pool for role in ROLES if isinstance(pool := self.cluster.get(role), Mapping)}
+        """The roles that are there, in the order of the worker pools; also one that is alone in a list, which is a fault."""
+        found = {role: self.cluster.get(role) for role in ROLES}
+        alone = {
+            role: pool[0] if isinstance(pool, list) and len(pool) == 1 else pool
+            for role, pool in found.items()
+        }
+        return {role: pool for role, pool in alone.items() if isinstance(pool, Mapping)}
 
     @cached_property
     def places(self) -> Mapping[Path, Mapping[str, object]]:

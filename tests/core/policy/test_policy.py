@@ -158,40 +158,27 @@ FOREIGN: Mapping[str, Any] = {
     "service_account": "trainer@evil.iam.gserviceaccount.com",
     "persistent_resource": "reserved-by-another-team",
 }
-RESERVATION = "projects/evil/zones/us-central1-a/reservations/r"
 INTERFACE = {"network_attachment": "projects/evil/regions/us-central1/networkAttachments/a"}
+RESERVED = {
+    "reservation_affinity_type": "SPECIFIC_RESERVATION",
+    "key": "compute.googleapis.com/reservation-name",
+    "values": ["projects/evil/zones/us-central1-a/reservations/r"],
+}
 
 
 @pytest.mark.parametrize(
-    ("changes", "path", "key"),
+    "changes",
     [
-        ({"psc_interface_config": INTERFACE}, "network_attachment", "network_attachments"),
-        (
-            workers(
-                reservation_affinity={
-                    "reservation_affinity_type": "SPECIFIC_RESERVATION",
-                    "key": "compute.googleapis.com/reservation-name",
-                    "values": [RESERVATION],
-                }
-            ),
-            "reservation_affinity.values[0]",
-            "reservations",
-        ),
-        (
-            workers(reservation_affinity={"reservation_affinity_type": "ANY_RESERVATION"}),
-            "reservation_affinity.reservation_affinity_type",
-            "reservations",
-        ),
+        {"psc_interface_config": INTERFACE},
+        workers(reservation_affinity=RESERVED),
+        workers(reservation_affinity={"reservation_affinity_type": "ANY_RESERVATION"}),
     ],
 )
-def test_what_others_pay_for_or_keep_apart_is_allowed_by_its_name_alone(
-    changes: Mapping[str, Any], path: str, key: str
-) -> None:
-    own = {"network_attachments": ("own",), "reservations": ("projects/my-project/**",)}
-    (fault,) = told(request(**changes), **own).values()
-    assert fault.path.endswith(path)
-    assert fault.repair == f"ask for it to be added to {key} in the policy"
-    accepted(request(**changes), **{**own, key: ("own", "projects/evil*/**", "ANY_RESERVATION")})
+def test_what_others_pay_for_or_keep_apart_is_allowed_by_its_name_alone(changes: Mapping[str, Any]) -> None:
+    own, named = ("projects/my-project/**",), ("projects/evil/**", "ANY_RESERVATION")
+    (fault,) = told(request(**changes), network_attachments=own, reservations=own).values()
+    assert fault.repair.startswith("ask for it to be added to ")
+    accepted(request(**changes), network_attachments=named, reservations=named)
 
 
 def test_no_machine_is_suggested_for_a_name_that_resembles_none() -> None:

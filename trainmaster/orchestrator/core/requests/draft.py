@@ -25,17 +25,7 @@ MAX_FALLBACKS = 8
 """As schemas/training_request.v1.schema.json says; no more are checked."""
 FALLBACK_KEYS = ("region", "cluster", "scheduling")
 _UNMOVED = frozenset(
-    {
-        "command",
-        "args",
-        "env",
-        "python_package",
-        "nfs_mounts",
-        "lustre_mounts",
-        "reserved_ip_ranges",
-        "tuning",
-        "matrix",
-    }
+    {"command", "args", "env", "python_package", "nfs_mounts", "reserved_ip_ranges", "tuning", "matrix"}
 )
 
 

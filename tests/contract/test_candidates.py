@@ -11,7 +11,7 @@ from tests.contract.rooms import NO_CAPACITY, TWO_REGIONS, full, launched
 from tests.contract.schemas import STATUS
 from tests.contract.world import ELSEWHERE, REGION, World, request_rules_with
 from tests.core.admission_cases import PRICES
-from tests.narrowing import present
+from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.admission.actual_cost import final_cost
 from trainmaster.orchestrator.core.errors import JobNotFound, SubmissionRefused, SubmissionUnknown
 from trainmaster.orchestrator.core.job_names import job_region
@@ -271,7 +271,7 @@ def test_an_abandoned_job_that_had_vanished_and_runs_again_is_cancelled_as_a_sec
 def test_the_policys_deadline_is_part_of_the_accepted_request() -> None:
     world = World(request_rules_with(admission=Admission(start_within_s=300)))
     documents = [
-        present(world.record(launched(world, **changes)).request).document["scheduling"]
+        instance_of(dict, present(world.record(launched(world, **changes)).request).document["scheduling"])
         for changes in ({}, {"scheduling": {"start_within_s": 0}})
     ]
-    assert [present(document)["start_within_s"] for document in documents] == [300, 0]
+    assert [document["start_within_s"] for document in documents] == [300, 0]

@@ -18,6 +18,7 @@ from tests.client.served import Served, served_context
 from tests.web.consoles import console_of, console_over
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.job_names import JobKind
+from trainmaster.orchestrator.core.runs.job import Queued
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.pages import runs as page_of_runs
 from trainstack import logging
@@ -233,14 +234,9 @@ def test_a_metric_that_differs_is_a_column_with_its_best_value_and_sorts_the_lis
 
 
 def test_a_job_that_is_queued_for_long_says_so_under_why(tmp_path: Path) -> None:
-    queued = {
-        "region": "europe-west4",
-        "queued_since": START,
-        "next_candidate": "us-central1",
-        "start_by": START,
-    }
+    queued = Queued(since=START, region="europe-west4", next_candidate="us-central1", start_by=START)
     with served_context(tmp_path) as served:
-        write_row(served, row(0, state=RunState.SUBMITTED, **queued))
+        write_row(served, row(0, state=RunState.SUBMITTED, queued=queued))
         with console_of(served.clients) as browser:
             page = browser.get("/runs").text
     assert re.search(r"<summary>queued [\w ]+ in europe-west4; next candidate us-central1 once", page)

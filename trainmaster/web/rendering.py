@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from trainmaster.client.runs.facts import state_of
 from trainmaster.client.shown.cost_lines import row_cost
-from trainmaster.client.shown.run_lines import queued_long_text
+from trainmaster.client.shown.run_lines import QUEUED_LONG, queued_text
 from trainmaster.client.study.study import number
 from trainmaster.client.terminal import size_text, visible
 from trainmaster.client.times import span
@@ -85,7 +85,7 @@ def environment() -> Environment:
         "number": number,
         "encoded": encoded,
         "cost": row_cost,
-        "queued": lambda row: queued_long_text(row, datetime.now(UTC)),
+        "queued": lambda queued: queued_text(queued, datetime.now(UTC), QUEUED_LONG),
         "state_of": state_of,
         "size": size_text,
         "visible": visible,

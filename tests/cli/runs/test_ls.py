@@ -19,6 +19,7 @@ from trainmaster.cli.runs.ls import run_table
 from trainmaster.cli.table import table_lines
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.runs.index import IndexRow
+from trainmaster.orchestrator.core.runs.job import Queued
 from trainmaster.orchestrator.core.runs.states import RunState
 
 ROWS = [
@@ -96,15 +97,14 @@ def test_a_run_that_ran_out_of_time_is_cancelled_and_called_timed_out(tmp_path: 
 
 
 def test_below_the_table_jobs_are_named_that_are_queued_for_long(tmp_path: Path) -> None:
-    after = {"next_candidate": "us-central1", "start_by": START}
+    queued = Queued(since=START, region="europe-west4", next_candidate="us-central1", start_by=START)
     with served_context(tmp_path) as served:
-        queued = {"state": RunState.SUBMITTED, "region": "europe-west4", "queued_since": START}
-        write_row(served, row(0, **queued, **after))
+        write_row(served, row(0, state=RunState.SUBMITTED, queued=queued))
         done = served.trainmaster("ls")
         document = json.loads(served.trainmaster("ls", "-o", "json").out)
     assert re.search(r"run-0: queued [\w ]+ in europe-west4; next candidate us-central1 once", done.err)
     Draft202012Validator(schema("run_list.v1")).validate(document)
-    assert document["runs"][0]["next_candidate"] == "us-central1"
+    assert document["runs"][0]["queued"]["next_candidate"] == "us-central1"
 
 
 def test_other_formats_are_for_programs(served: Served) -> None:

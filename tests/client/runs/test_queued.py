@@ -4,22 +4,14 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tests.client.runs.rows import START, row
-from trainmaster.client.shown.run_lines import queued_long_text, queued_text
-from trainmaster.orchestrator.core.runs.index import IndexRow
-from trainmaster.orchestrator.core.runs.states import RunState
+from tests.client.runs.rows import START
+from trainmaster.client.shown.run_lines import QUEUED_LONG, queued_text
+from trainmaster.orchestrator.core.runs.job import Queued
 
 
-def queued(start_by: datetime | None) -> IndexRow:
+def queued(start_by: datetime | None) -> Queued:
     after = None if start_by is None else "us-central1"
-    return row(
-        0,
-        state=RunState.SUBMITTED,
-        region="europe-west4",
-        queued_since=START,
-        next_candidate=after,
-        start_by=start_by,
-    )
+    return Queued(since=START, region="europe-west4", next_candidate=after, start_by=start_by)
 
 
 HOURS = timedelta(hours=1)
@@ -32,7 +24,7 @@ HOURS = timedelta(hours=1)
         (START + 13 * HOURS, START + HOURS, "1h in europe-west4; next candidate us-central1 at 2026-03-02 01:00 UTC"),
         (START + HOURS, START + 2 * HOURS, "2h in europe-west4; next candidate us-central1 once this job is cancelled"),
         (None, START + HOURS, "1h in europe-west4"),
-        (None, START - HOURS, "just now in europe-west4"),
+        (None, START, "just now in europe-west4"),
     ],
 )  # fmt: skip
 def test_a_queued_job_says_since_when_where_and_what_follows(
@@ -42,6 +34,6 @@ def test_a_queued_job_says_since_when_where_and_what_follows(
 
 
 def test_lists_say_so_only_of_a_job_that_is_queued_for_long() -> None:
-    assert queued_long_text(queued(None), START + timedelta(minutes=9)) == ""
-    assert queued_long_text(queued(None), START + timedelta(minutes=10)) == "queued 10m in europe-west4"
-    assert queued_text(row(1), START) == ""
+    texts = [queued_text(queued(None), START + timedelta(minutes=since), QUEUED_LONG) for since in (9, 10)]
+    assert texts == ["", "queued 10m in europe-west4"]
+    assert queued_text(None, START) == ""

@@ -12,14 +12,13 @@ from tests.contract.world import ELSEWHERE, START, World
 from tests.narrowing import present
 from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.admission.start_deadline import (
-    Queued,
     ended_given_up,
     queued_job,
     start_deadline,
     with_start_overdue,
 )
 from trainmaster.orchestrator.core.requests.spec import Scheduling
-from trainmaster.orchestrator.core.runs.job import Job, JobState, Trial, TrialState
+from trainmaster.orchestrator.core.runs.job import Job, JobState, Queued, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import GivingUp, RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -72,10 +71,10 @@ def test_the_deadline_counts_from_the_jobs_own_creation_and_spares_the_last_cand
 )
 def test_a_queued_job_shows_what_follows(number: int, following: str | None) -> None:
     record, job = submitted(start_within_s=600)
-    found = present(queued_job(on_candidate(record, number)))
-    start_by = present(job.create_time) + timedelta(seconds=600) if following else None
+    found, since = queued_job(on_candidate(record, number)), present(job.create_time)
+    start_by = since + timedelta(seconds=600) if following else None
     region = candidates_of(record)[number].region
-    assert found == Queued(since=job.create_time, region=region, next_candidate=following, start_by=start_by)
+    assert found == Queued(since=since, region=region, next_candidate=following, start_by=start_by)
     assert queued_job(replace(record, state=RunState.RUNNING)) is None
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainmaster.orchestrator.core.admission.start_deadline import NAME_MAX_CHARS
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import is_object_name
 from trainmaster.orchestrator.core.runs.index import (
@@ -27,6 +28,7 @@ from trainmaster.orchestrator.core.runs.index import (
     parse_row,
     row_metadata,
 )
+from trainmaster.orchestrator.core.runs.job import Queued
 from trainmaster.orchestrator.core.runs.states import RunState
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -95,9 +97,7 @@ def test_the_largest_row_fits_the_metadata_of_an_object() -> None:
         priority=100,
         labels=kept,
         labels_left_out=62 - len(kept),
-        queued_since=NOW,
-        next_candidate="m" * VALUE_MAX_CHARS,
-        start_by=NOW,
+        queued=Queued(since=NOW, region="r" * 63, next_candidate="m" * NAME_MAX_CHARS, start_by=NOW),
         reason=bounded_text("\N{GRINNING FACE}" * 999),
         currency="USD",
         per_hour=Decimal(1) / 3,

@@ -131,7 +131,7 @@ def print_runs(
     clients: "Clients", found: "RunList", now: datetime, output: str, order: "Order | None" = None
 ) -> None:
     """Print a list of runs in the format of `-o`, with the progress of those that train."""
-    from trainmaster.client.shown.run_lines import queued_long_text
+    from trainmaster.client.shown.run_lines import QUEUED_LONG, queued_text
 
     if output != NAME and any(map(log_says_more, found.rows)):
         from trainmaster.client.watch.now import read_progress
@@ -140,7 +140,7 @@ def print_runs(
     if not print_for_programs(output, lambda: found.document, (row.run_id for row in found.rows)):
         table, spare = run_table(found.rows, now, order)
         print_table(table, spare=spare)
-        texts = ((row.run_id, queued_long_text(row, now)) for row in found.rows)
+        texts = ((row.run_id, queued_text(row.queued, now, QUEUED_LONG)) for row in found.rows)
         for run_id, text in islice(filter(all, texts), QUEUED_SHOWN):
             talk(f"{run_id}: {text}")
 

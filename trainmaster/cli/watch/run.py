@@ -15,12 +15,13 @@ from trainmaster.cli.logs.bars import NAME_MAX_CHARS, numbers_of, progress_bars
 from trainmaster.cli.study.board import TrialBoard
 from trainmaster.cli.watch.live import SPINNER_LINES, Line
 from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress, epoch_text
-from trainmaster.client.shown.run_lines import progress_facts, queued_long_text
+from trainmaster.client.shown.run_lines import QUEUED_LONG, progress_facts, queued_text
 from trainmaster.client.study.study import Study, number
 from trainmaster.client.terminal import one_line
 from trainmaster.client.watch.now import with_progress
 from trainmaster.client.watch.sighting import Sighting
 from trainmaster.client.watch.timeline import AFTER_TRAINING, WAITING, RunStage, timeline
+from trainmaster.orchestrator.core.admission.start_deadline import queued_job
 from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.runs.record import metrics_of
 
@@ -123,7 +124,7 @@ def doing(seen: Sighting) -> str:
         return f"the run is over: {record.state}"
     if seen.job_ended_at is not None:
         return "the record is being closed"
-    if seen.job_started_at is None and (text := queued_long_text(record, seen.at)):
+    if seen.job_started_at is None and (text := queued_text(queued_job(record), seen.at, QUEUED_LONG)):
         return text
     if seen.service_line and not seen.training.replicas and not seen.last_lines:
         return seen.service_line

@@ -6,7 +6,6 @@ from decimal import Decimal
 
 from trainmaster.client.terminal import plural
 from trainmaster.orchestrator.core.admission.candidates import Candidate, current_candidate
-from trainmaster.orchestrator.core.admission.start_deadline import Queued, queued_job
 from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
 from trainmaster.orchestrator.core.requests.script import INSTALLED
 from trainmaster.orchestrator.core.requests.spec import Script
@@ -87,20 +86,6 @@ def state_of(run: RunRecord | IndexRow) -> str:
     else:
         timed_out = run.state is RunState.CANCELLED and (run.reason or "").startswith(OVERRAN)
     return TIMED_OUT if timed_out else run.state.value
-
-
-def queued_of(run: RunRecord | IndexRow) -> Queued | None:
-    """The run's job, if the training service has not started it."""
-    if isinstance(run, RunRecord):
-        return queued_job(run)
-    if run.queued_since is None:
-        return None
-    return Queued(
-        since=run.queued_since,
-        region=run.region or "",
-        next_candidate=run.next_candidate,
-        start_by=run.start_by,
-    )
 
 
 def is_tuning(record: RunRecord) -> bool:

@@ -53,7 +53,7 @@ def may_cost_text(queue: QueueListing) -> str:
 
 def submitted_text(row: IndexRow, now: datetime) -> str:
     """A run whose job has not started, since when, and what follows if it does not."""
-    return ": ".join(filter(None, (row.run_id, queued_text(row, now))))
+    return ": ".join(filter(None, (row.run_id, queued_text(row.queued, now))))
 
 
 def queue_facts(queue: QueueListing) -> Iterator[Fact]:

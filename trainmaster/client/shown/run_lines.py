@@ -11,21 +11,21 @@ from trainmaster.client.runs.facts import (
     cost_so_far,
     has_timed_out,
     installed_uri,
-    queued_of,
     trials_text,
 )
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.terminal import Fact, one_line, plural
 from trainmaster.client.times import minute, span, utc_text
+from trainmaster.orchestrator.core.admission.start_deadline import queued_job
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.names import has_form_of_run_id
 from trainmaster.orchestrator.core.policy.currency import shown_money
 from trainmaster.orchestrator.core.requests.spec import Script
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Model
-from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.job import (
     BestTrial,
     JobState,
+    Queued,
     RecordedTrial,
     TrialState,
     trials_by_state,
@@ -38,6 +38,7 @@ FAILED_SHOWN = 3
 CENT = Decimal("0.01")
 REASON_MAX_CHARS = 300
 QUEUED_LONG = timedelta(minutes=10)
+"""From then on lists of runs say that a job is queued."""
 COMMIT_SHOWN = 12
 """Characters of a commit's id; the record has all."""
 
@@ -99,30 +100,23 @@ def job_facts(record: RunRecord, now: datetime, *, is_local: bool) -> Iterator[F
 
 
 def _why_queued(record: RunRecord, now: datetime, *, is_local: bool) -> Iterator[str]:
-    if text := queued_text(record, now):
+    if text := queued_text(queued_job(record), now):
         yield text
     if text and is_local and record.job is not None and record.job.state == JobState.QUEUED:
         yield "It starts once other jobs have ended: `trainmaster up --capacity` says how many replicas run at once."
 
 
-def queued_text(run: RunRecord | IndexRow, now: datetime) -> str:
-    """`queued 2h 10m in europe-west4; next candidate us-central1 at 14:30 UTC`; empty for a job that is not queued."""
-    queued = queued_of(run)
-    if queued is None:
+def queued_text(queued: Queued | None, now: datetime, at_least: timedelta = timedelta(0)) -> str:
+    """`queued 2h 10m in europe-west4; next candidate us-central1 at 14:30 UTC`; empty if it is not queued for so long."""
+    if queued is None or now - queued.since < at_least:
         return ""
-    minutes = max(now - queued.since, timedelta(0)) // timedelta(minutes=1)
+    minutes = (now - queued.since) // timedelta(minutes=1)
     text = f"queued {span(timedelta(minutes=minutes)) if minutes else 'just now'} in {queued.region}"
     if queued.start_by is None:
         return text
     at, day = minute(queued.start_by), f"{now.astimezone(UTC):%Y-%m-%d} "
     when = f"at {at.removeprefix(day)} UTC" if queued.start_by > now else "once this job is cancelled"
     return f"{text}; next candidate {queued.next_candidate} {when}"
-
-
-def queued_long_text(run: RunRecord | IndexRow, now: datetime) -> str:
-    """The same for a list of runs: only of a job that has been queued for QUEUED_LONG."""
-    queued = queued_of(run)
-    return queued_text(run, now) if queued is not None and now - queued.since >= QUEUED_LONG else ""
 
 
 def waiting_facts(record: RunRecord, now: datetime) -> Iterator[Fact]:

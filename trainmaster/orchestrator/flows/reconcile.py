@@ -6,7 +6,7 @@ Oldest first. A pass that runs out of time logs how many runs are left, and the 
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
-from trainmaster.orchestrator.core.admission.start_deadline import WHY, is_given_up
+from trainmaster.orchestrator.core.admission.start_deadline import is_given_up
 from trainmaster.orchestrator.core.admission.waiting import is_resting
 from trainmaster.orchestrator.core.completion.outcome import job_vanished
 from trainmaster.orchestrator.core.completion.steps import all_over
@@ -171,7 +171,7 @@ def _ask_job(services: Services, held: Held, listed: ListedJobs) -> FlowResult:
         if now - record.updated_at < VANISHED_AGE:
             return FlowResult(message=f"{job_name} is not visible yet", run_id=record.run_id)
         if record.job is not None and is_given_up(record, job_name) and record.state is RunState.SUBMITTED:
-            return try_elsewhere(services, held, record.job, why=WHY)
+            return try_elsewhere(services, held, record.job)
         failure = Failure(message=f"{job_name} no longer exists; it was deleted")
         ended = job_vanished(record, failure, report=REPORT, now=now, attempt=services.attempt)
         finished = finish_run(services, services.ledger.replace(held, ended), STEPS, record)

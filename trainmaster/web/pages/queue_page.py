@@ -53,7 +53,9 @@ def queue(ask: Ask) -> ConsolePage:
             "found": found,
             "problem": problem,
             "waiting": [(each, waits_text(each)) for each in found.waiting[:ROWS_MAX]],
-            "submitted": [(row, queued_text(row, ask.now)) for row in (found.submitted or ())[:ROWS_MAX]],
+            "submitted": [
+                (row, queued_text(row.queued, ask.now)) for row in (found.submitted or ())[:ROWS_MAX]
+            ],
             "limits": found.limits[:ROWS_MAX],
             "slots_max": ROWS_MAX,
             "left_out": max(len(found.waiting) - ROWS_MAX, 0),

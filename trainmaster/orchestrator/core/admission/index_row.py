@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from trainmaster.orchestrator.core.admission.candidates import current_candidate
 from trainmaster.orchestrator.core.admission.start_deadline import queued_job
-from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.job_names import job_id, job_kind, job_region
 from trainmaster.orchestrator.core.runs import index
 from trainmaster.orchestrator.core.runs.drop_status import reason_of
@@ -77,8 +76,6 @@ def _with_job(row: index.IndexRow, record: RunRecord) -> index.IndexRow:
     if record.job is not None:
         name = record.job.name
         row = replace(row, job_kind=job_kind(name), job_id=job_id(name), region=job_region(name))
-    if (queued := queued_job(record)) is not None:
-        after = cut(queued.next_candidate, index.VALUE_MAX_CHARS) if queued.next_candidate else None
-        row = replace(row, queued_since=queued.since, next_candidate=after, start_by=queued.start_by)
+    row = replace(row, queued=queued_job(record))
     cost = record.completion.cost if record.completion else None
     return replace(row, cost=cost.total) if cost is not None else row

@@ -4,13 +4,14 @@ The clock is the job's own creation time. The last candidate is never given up: 
 something, so it is only shown and logged.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from trainmaster.orchestrator.core.admission.candidates import Candidate, candidates_of, current_candidate
+from trainmaster.orchestrator.core.admission.candidates import candidates_of, current_candidate
 from trainmaster.orchestrator.core.admission.waiting import may_wait
+from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.job_names import same_job
-from trainmaster.orchestrator.core.runs.job import Job, JobState
+from trainmaster.orchestrator.core.runs.job import Job, JobState, Queued
 from trainmaster.orchestrator.core.runs.record import GivingUp, RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -18,58 +19,40 @@ LOGGED_EVERY = timedelta(hours=1)
 """How long a job is queued before the log names it, and how long until it does so again."""
 CANCELLED_WITHIN = timedelta(hours=1)
 """A cancellation that ends a job later than this after its start is not ours: ours was sent before the start."""
+NAME_MAX_CHARS = 60
 WHY = "start_deadline"
 """`why` of the abandoned job."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Queued:
-    """A job that the service has not started. Without a `next_candidate`, no other follows, and there is no `start_by`."""
-
-    since: datetime
-    region: str
-    next_candidate: str | None = None
-    """What differs: the region, or the machines."""
-    start_by: datetime | None = None
-
-
 def start_deadline(record: RunRecord) -> datetime | None:
     """When the run's job is given up if it has not started; None: never, or it has no job that is queued."""
-    job, since = record.job, record.job.create_time if record.job else None
-    if record.state is not RunState.SUBMITTED or record.cancel_requested_at is not None:
-        return None
-    if job is None or since is None or job.start_time is not None or _next_candidate(record) is None:
-        return None
-    within_s = current_candidate(record).spec.scheduling.start_limit_s
-    return since + timedelta(seconds=within_s) if within_s else None
+    queued = queued_job(record)
+    return queued.start_by if queued is not None else None
 
 
 def queued_job(record: RunRecord) -> Queued | None:
-    """The run's job, if it has not started."""
+    """The run's job, if it has not started, and what follows if it does not."""
     job = record.job
     if record.state is not RunState.SUBMITTED or job is None or job.create_time is None or not record.request:
         return None
-    queued = Queued(since=job.create_time, region=current_candidate(record).region)
-    start_by, following = start_deadline(record), _next_candidate(record)
-    if start_by is None or following is None:
+    candidate, *later = candidates_of(record)[record.submission.candidate :] or [current_candidate(record)]
+    queued = Queued(since=job.create_time, region=candidate.region)
+    within_s = candidate.spec.scheduling.start_limit_s
+    if not later or not within_s or record.cancel_requested_at is not None:
         return queued
-    name = following.machines if following.region == queued.region else following.region
-    return replace(queued, next_candidate=name, start_by=start_by)
-
-
-def _next_candidate(record: RunRecord) -> Candidate | None:
-    if record.request is None:
-        return None
-    return next(iter(candidates_of(record)[record.submission.candidate + 1 :]), None)
+    following = later[0].machines if later[0].region == candidate.region else later[0].region
+    start_by = queued.since + timedelta(seconds=within_s)
+    return replace(queued, next_candidate=cut(following, NAME_MAX_CHARS), start_by=start_by)
 
 
 def with_start_overdue(record: RunRecord, job: Job, now: datetime) -> RunRecord:
     """The record, with its queued job being given up if that is due; otherwise the same object."""
-    deadline = start_deadline(record)
-    is_due = deadline is not None and deadline <= now and job.is_queued and may_wait(record, now)
-    if not is_due or is_given_up(record, job.name):
+    queued = queued_job(record)
+    if queued is None or queued.start_by is None or not job.is_queued or is_given_up(record, job.name):
         return record
-    within_s = current_candidate(record).spec.scheduling.start_limit_s
+    if now < queued.start_by or not may_wait(record, now):
+        return record
+    within_s = int((queued.start_by - queued.since).total_seconds())
     giving_up = GivingUp(job=job.name, since=now, reason=f"it had not started after {within_s} s")
     return replace(record, submission=replace(record.submission, giving_up=giving_up))
 

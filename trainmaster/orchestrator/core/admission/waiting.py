@@ -30,6 +30,8 @@ UNANSWERED_MAX = 100
 """Consecutive submissions that may have no response, one per lease: most of a day. After that the cause is the job."""
 ROUNDS_MAX = 1000
 """Jobs of one run that may end for lack of capacity. Each one is recorded, and the record must stay small."""
+NO_CAPACITY = "no_capacity"
+"""`why` of a job that the service ended."""
 PAUSE_LEAST_S, PAUSE_MOST_S = 10, 30
 """Seconds between two attempts after the service asked for fewer requests: its quotas are per minute."""
 
@@ -133,7 +135,7 @@ def stocked_out(
     *,
     now: datetime,
     attempt: str,
-    why: str = "no_capacity",
+    why: str = NO_CAPACITY,
     cost: Decimal | None = None,
 ) -> RunRecord:
     """The record of a run whose job ended for lack of capacity: the job is abandoned, the next candidate due at once.

@@ -168,34 +168,25 @@ def check_document(
         return Refused(faults=tuple(sorted(without_echoes(set(known)))))
     warnings = [*cluster.cluster_warnings(draft), *goal_warnings(draft), *programs.program_warnings(draft)]
     warnings += programs.prebuilt_warnings(draft, request_rules.today)
-    timed = _with_timeout(document, request_rules.policy)
-    complete = _with_team(_with_start_limit(timed, request_rules.policy), request_rules.policy)
+    complete = _with_team(_with_times(document, request_rules.policy), request_rules.policy)
     spec = spec_from(run_documents(complete)[0])
     return Request(
         document={**complete, "region": region},
         spec=spec,
         pools=pools_for(spec, region, request_rules.policy),
-        has_default_timeout=timed is not document,
+        has_default_timeout=request_rules.policy is not None and "timeout_s" not in draft.scheduling,
         warnings=tuple(sorted(set(moved_to_text(warnings)))),
         written_path=written_path,
     )
 
 
-def _with_timeout(document: Mapping[str, Any], policy: Policy | None) -> Mapping[str, Any]:
-    """The document with the policy's timeout if it has none; otherwise the same object."""
-    scheduling = document.get("scheduling", {})
-    if policy is None or "timeout_s" in scheduling:
+def _with_times(document: Mapping[str, Any], policy: Policy | None) -> Mapping[str, Any]:
+    """The document with the policy's timeout and its deadline for the start, where it has none."""
+    if policy is None:
         return document
-    return {**document, "scheduling": {**scheduling, "timeout_s": policy.timeout_s}}
-
-
-def _with_start_limit(document: Mapping[str, Any], policy: Policy | None) -> Mapping[str, Any]:
-    """The document with the policy's deadline for the start, if the policy has one and the document none."""
-    default_s = policy.admission.start_within_s if policy is not None else None
-    scheduling = document.get("scheduling", {})
-    if default_s is None or "start_within_s" in scheduling:
-        return document
-    return {**document, "scheduling": {**scheduling, "start_within_s": default_s}}
+    defaults = {"timeout_s": policy.timeout_s, "start_within_s": policy.admission.start_within_s}
+    known = {key: value for key, value in defaults.items() if value is not None}
+    return {**document, "scheduling": {**known, **document.get("scheduling", {})}}
 
 
 def _with_team(document: Mapping[str, Any], policy: Policy | None) -> Mapping[str, Any]:

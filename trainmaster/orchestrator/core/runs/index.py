@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded, encoded_time
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import is_run_id
+from trainmaster.orchestrator.core.runs.job import Queued
 from trainmaster.orchestrator.core.runs.states import RunState
 
 INDEX_PREFIX = "index/"
@@ -28,7 +29,7 @@ LABELS_MAX_BYTES = 4096
 ARGS_MAX_BYTES, METRICS_MAX_BYTES = 400, 400
 """A row's arguments and metrics as JSON: a dozen of each with usual names."""
 VALUE_MAX_CHARS = 60
-"""The longest name and value among them, and the longest `sent_by` and `next_candidate`."""
+"""The longest name and value among them, and the longest `sent_by`."""
 NO_MODEL = "no model"
 """How the reason of a run begins that succeeded and left none."""
 _LATEST = datetime.max.replace(tzinfo=UTC)
@@ -38,8 +39,16 @@ _TIME_CHARS = 18
 """Digits of the microseconds from any time to the end of the year 9999."""
 _AS_JSON = frozenset(
     {
-        *("labels", "labels_left_out", "priority", "prices_unknown", "generation", "machines", "reason"),
-        "next_candidate",
+        *(
+            "labels",
+            "labels_left_out",
+            "priority",
+            "prices_unknown",
+            "generation",
+            "machines",
+            "reason",
+            "queued",
+        ),
         *("sent_by", "dirty", "args", "metrics"),
     }
 )
@@ -82,11 +91,8 @@ class IndexRow:
     """The request's labels, by name: the first that fit LABELS_MAX_BYTES."""
     labels_left_out: int = 0
     """How many more labels the record has. If there are any, a label that is missing here may be one of them."""
-    queued_since: datetime | None = None
-    """Of a run whose job has not started, when that was created."""
-    next_candidate: str | None = None
-    """The region or the machines of the candidate that follows if the job has not started by `start_by`."""
-    start_by: datetime | None = None
+    queued: Queued | None = None
+    """The job, while it has not started."""
     reason: str | None = None
     """Why the run waits or failed, a rejected run's first fault, or of one that succeeded that it left no model, or its
     last problem: one line, at most TEXT_MAX_BYTES of it."""

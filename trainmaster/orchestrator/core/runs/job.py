@@ -170,6 +170,17 @@ class RecordedJob:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Queued:
+    """A job that the service has not started; `next_candidate`, if there is one, follows if it has not by `start_by`."""
+
+    since: datetime
+    region: str
+    next_candidate: str | None = None
+    """What differs: the region, or the machines."""
+    start_by: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Job(RecordedJob):
     """A Vertex AI job as the service describes it."""
 

@@ -16,7 +16,7 @@ from trainmaster.orchestrator.core.admission.start_deadline import (
     is_log_due,
     with_start_overdue,
 )
-from trainmaster.orchestrator.core.admission.waiting import may_wait, stocked_out
+from trainmaster.orchestrator.core.admission.waiting import NO_CAPACITY, may_wait, stocked_out
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.completion.locations import model_locations, shared_location
 from trainmaster.orchestrator.core.completion.losses import loss_of
@@ -30,6 +30,7 @@ from trainmaster.orchestrator.core.completion.outcome import (
     error_still_due,
     metrics_uri,
     outcome_of,
+    overrun_timeout_s,
     progress_of,
     record_of_end,
     stockout_of,
@@ -180,9 +181,10 @@ def _write(
     no_capacity = stockout_of(job, scheduling)
     if no_capacity is not None and record.state is not RunState.RUNNING and may_wait(record, now):
         return try_elsewhere(services, held, job, no_capacity)
-    if ended_given_up(record, job):
-        cost = _known_cost(services, record, job) if job.has_started else None
-        return try_elsewhere(services, held, job, why=WHY, cost=cost)
+    if ended_given_up(record, job) and overrun_timeout_s(record, job) is None:
+        return try_elsewhere(
+            services, held, job, cost=_known_cost(services, record, job) if job.has_started else None
+        )
     loss = loss_of(job, scheduling) if scheduling is not None and scheduling.retries else None
     retried = _try_again(services, held, job, loss) if loss is not None else None
     if retried is not None:
@@ -295,18 +297,13 @@ def _keep_files(services: Services, run_id: str, found: FoundModel) -> FoundMode
 
 
 def try_elsewhere(
-    services: Services,
-    held: Held,
-    job: RecordedJob,
-    reason: str | None = None,
-    *,
-    why: str = "no_capacity",
-    cost: Decimal | None = None,
+    services: Services, held: Held, job: RecordedJob, reason: str | None = None, cost: Decimal | None = None
 ) -> FlowResult:
-    """The job found no capacity: the run waits for its next candidate. Without a reason, it is why the job was given up."""
+    """The job found no capacity: the run waits for its next candidate. Without a reason, the job had been given up."""
     giving_up, now = held.record.submission.giving_up, services.clock.now()
-    because = reason or (giving_up.reason if giving_up is not None else "")
-    waiting = stocked_out(held.record, job, because, now=now, attempt=services.attempt, why=why, cost=cost)
+    why = WHY if reason is None else NO_CAPACITY
+    text = giving_up.reason if giving_up is not None and reason is None else reason or ""
+    waiting = stocked_out(held.record, job, text, now=now, attempt=services.attempt, why=why, cost=cost)
     transitions.put_in_queue(services, held, waiting)
     message = f"{job.name} found no capacity; next: {current_candidate(waiting).text}"
     result = FlowResult(message=message, run_id=waiting.run_id, severity="NOTICE", event=LogEvent.RUN_WAITS)

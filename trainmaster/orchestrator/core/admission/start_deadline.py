@@ -5,7 +5,7 @@ something, so it is only shown and logged.
 """
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from trainmaster.orchestrator.core.admission.candidates import candidates_of, current_candidate
 from trainmaster.orchestrator.core.admission.waiting import may_wait
@@ -47,13 +47,13 @@ def queued_job(record: RunRecord) -> Queued | None:
 
 def with_start_overdue(record: RunRecord, job: Job, now: datetime) -> RunRecord:
     """The record, with its queued job being given up if that is due; otherwise the same object."""
-    queued = queued_job(record)
-    if queued is None or queued.start_by is None or not job.is_queued or is_given_up(record, job.name):
+    deadline = start_deadline(record)
+    if deadline is None or now < deadline or not job.is_queued or is_given_up(record, job.name):
         return record
-    if now < queued.start_by or not may_wait(record, now):
+    if not may_wait(record, now):
         return record
-    within_s = int((queued.start_by - queued.since).total_seconds())
-    giving_up = GivingUp(job=job.name, since=now, reason=f"it had not started after {within_s} s")
+    reason = f"it had not started by {deadline.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    giving_up = GivingUp(job=job.name, since=now, reason=reason)
     return replace(record, submission=replace(record.submission, giving_up=giving_up))
 
 

@@ -39,17 +39,8 @@ _TIME_CHARS = 18
 """Digits of the microseconds from any time to the end of the year 9999."""
 _AS_JSON = frozenset(
     {
-        *(
-            "labels",
-            "labels_left_out",
-            "priority",
-            "prices_unknown",
-            "generation",
-            "machines",
-            "reason",
-            "queued",
-        ),
-        *("sent_by", "dirty", "args", "metrics"),
+        *("labels", "labels_left_out", "priority", "prices_unknown", "generation", "machines", "reason"),
+        *("sent_by", "dirty", "args", "metrics", "queued"),
     }
 )
 _LEFT_OUT: Mapping[str, object] = {

@@ -292,10 +292,8 @@ def _repeated_resources(document: Mapping[str, Any], home: str) -> Iterator[Faul
 
 def _resources(document: object, home: str) -> object:
     """What decides where and on what the job runs; what is false is as good as left out."""
-    asked = mapping_at(document, "scheduling")
-    scheduling = {
-        key: value for key, value in asked.items() if value is not False and key != "start_within_s"
-    }
+    asked = {**mapping_at(document, "scheduling"), "start_within_s": False}
+    scheduling = {key: value for key, value in asked.items() if value is not False}
     return text_at(document, "region") or home, mapping_at(document, "cluster"), scheduling
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from httpx import Client as Browser
@@ -122,7 +123,7 @@ def test_lists_have_the_percentage_of_what_trains_and_the_last_metrics_of_what_w
         logged = Logged(served, url)
         kinds = {6: JobKind.CUSTOM, 7: JobKind.CUSTOM, 8: JobKind.TUNING}
         for number, kind in kinds.items():
-            job = {"job_kind": kind, "job_id": str(number)}
+            job: dict[str, Any] = {"job_kind": kind, "job_id": str(number)}
             write_row(
                 served,
                 replace(row(number, state=RunState.RUNNING, **job), created_at=NOW - timedelta(hours=1)),
@@ -145,8 +146,8 @@ def test_lists_have_the_percentage_of_what_trains_and_the_last_metrics_of_what_w
     assert {each["run_id"]: each.get("progress_percentage") for each in document["runs"]} == {
         "run-6": 15, "run-7": 17, "run-8": None, "run-9": None, "run-10": None, "run-11": None,
     }  # fmt: skip
-    metrics = {each["run_id"]: each.get("metrics") for each in document["runs"]}
-    assert (metrics["run-10"], metrics["run-11"]) == ({"loss": 1.5}, {"loss": 0.5})
+    shown = {each["run_id"]: each.get("metrics") for each in document["runs"]}
+    assert (shown["run-10"], shown["run-11"]) == ({"loss": 1.5}, {"loss": 0.5})
     assert ["17 %" in each for each in page].count(True) == 1
     assert ("running, 15 %" in table, "running, 17 %" in table) == (True, True)
 

@@ -78,7 +78,7 @@ def find_run(
 
     `retry_s` is as in `read_document`. A file or message means the latest run that it started. The name of a
     file also means the runs that `trainmaster again` started from it, the full name of an object does not. A
-    file on this machine means the object in the inbox that has its name; a path to no file means nothing. The
+    file on this machine means the object in the inbox that has its name; a path to no file means nothing.
 
     Files of one name in several folders share that object. So if `clients.note` is given, a file on this machine means
     the latest run of its content; else, with a note, the latest of its model, for example because it was edited since.

@@ -27,7 +27,7 @@ from trainmaster.client.submission.kinds import FileKind, kind_of, use_of
 from trainmaster.client.submission.pack import Packed
 from trainmaster.client.submission.project.skypilot import is_task, request_text
 from trainmaster.client.submission.rule_doubts import rule_doubts
-from trainmaster.client.submission.script import placed_faults, with_archive
+from trainmaster.client.submission.script import SENT, placed_faults, with_archive
 from trainmaster.client.submission.source import NO_FILE, STDIN, RequestSource, UnusableFile, is_json_file
 from trainmaster.client.submission.terms import Terms
 from trainmaster.orchestrator.core.admission.candidates import parse_candidates
@@ -278,7 +278,7 @@ def _examined_request(blank: Examination, read: Document, edits: Edits, *, is_me
         packed=scripted.packed if scripted else None,
         has_local_script=scripted is not None,
         request=None if faults else request,
-        forced=scripted.forced if scripted else (),
+        forced=tuple(doubt.problem for doubt in doubts if edits.force and doubt.repair == SENT),
     )
 
 

@@ -35,7 +35,7 @@ from trainmaster.orchestrator.core.requests.script import REQUIREMENTS
 NO_HASH = "0" * 64
 """In the name of an archive that is not packed, so that all else in the document is checked."""
 _FORCE = ", or send it all the same with --force"
-_SENT = "it is sent all the same: the image may be able to run it"
+SENT = "it is sent all the same: the image may be able to run it"
 _PYTHON = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
 
 
@@ -47,14 +47,12 @@ class ScriptedRequest:
         packed: the archive; None if the script cannot be packed, or is on another machine. The name is then a sample.
         faults: why the script cannot be sent, without their places in the request.
         warnings: doubts about it, and with `edits.force` why it would end at once.
-        forced: the latter alone.
     """
 
     request: dict[str, Any]  # Any: values that no schema has validated
     packed: Packed | None = None
     faults: tuple[Fault, ...] = ()
     warnings: tuple[Fault, ...] = ()
-    forced: tuple[str, ...] = ()
 
 
 def with_archive(
@@ -86,7 +84,7 @@ def with_archive(
         return None
     named: Mapping[str, Any] = request[key]
     (name,) = names
-    packed, faults, warnings, forced = None, list[Fault](), list[Fault](), tuple[str, ...]()
+    packed, faults, warnings = None, list[Fault](), list[Fault]()
     if key == SCRIPT and source.folder is not None and isinstance(named[name], str):
         try:
             packed, needs = _pack_named_script(named, name, source.folder, edits)
@@ -94,8 +92,7 @@ def with_archive(
             warnings += [Fault(at=(name,), problem=doubt) for doubt in needs.doubts if not has_image]
             ends = _certain_ends(packed, named, name, None if has_image else needs)
             if has_image or edits.force:
-                warnings += [replace(fault, repair=_SENT) for fault in ends]
-                forced = tuple(fault.problem for fault in ends if edits.force)
+                warnings += [replace(fault, repair=SENT) for fault in ends]
             else:
                 faults += ends
         except ClientRefused as refused:
@@ -115,7 +112,6 @@ def with_archive(
         packed=packed,
         faults=tuple(fault.moved(in_document) for fault in faults),
         warnings=tuple(fault.moved(in_document) for fault in warnings),
-        forced=forced,
     )
 
 

@@ -175,8 +175,8 @@ def test_a_kept_index_grows_from_look_to_look(
             found = kept.look(5)
             names = [each.run_id for each in found.rows]
             assert names == [f"run-{number}" for number in range(11, 11 - len(names), -1)]
-            seen.append((len(names), found.is_whole, served.clients.storage_calls - before))
+            seen.append((len(names), found.bound_reached, served.clients.storage_calls - before))
         write_row(served, row(12, ended_at=ended_at))
         assert len(kept.look(5).rows) == 13
     again = (1, 2, 2, 1) if is_settled else (1, 2, 3, 3)
-    assert seen == list(zip((5, 10, 12, 12), (False, False, True, True), again, strict=True))
+    assert seen == list(zip((5, 10, 12, 12), (True, True, False, False), again, strict=True))

@@ -1,6 +1,6 @@
 """Lists runs from their index: one storage operation for the first page, one for each thousand runs behind a filter."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
@@ -187,15 +187,6 @@ def list_runs(clients: "Clients", filters: Filters, *, limit: int, scanned_max: 
     return RunList(rows=tuple(kept), scanned=scanned, undecided=undecided)
 
 
-@dataclass(frozen=True, kw_only=True)
-class IndexRows:
-    """The newest rows of the index, newest first."""
-
-    rows: Sequence[IndexRow]
-    is_whole: bool
-    """Whether the index has no older ones."""
-
-
 class KeptIndex:
     """The newest SCANNED_MAX rows of the index, kept between looks: only what may have changed since is read again."""
 
@@ -204,8 +195,8 @@ class KeptIndex:
         self._rows: dict[str, IndexRow | None] = {}
         self._is_whole = False
 
-    def look(self, most: int = SCANNED_MAX) -> IndexRows:
-        """The rows, with at most that many older ones than the last look had.
+    def look(self, most: int = SCANNED_MAX) -> RunList:
+        """All rows, with at most that many older ones than the last look had; `bound_reached` if there may be more.
 
         Costs an operation for each thousand of these, and for what may have changed since in most cases one.
         """
@@ -216,8 +207,9 @@ class KeptIndex:
             rows |= self._read(next(reversed(rows)), _BEHIND_ALL, bound - len(rows))
         self._is_whole = self._is_whole or len(rows) < bound
         self._rows = dict(islice(rows.items(), SCANNED_MAX))
+        found = tuple(row for row in self._rows.values() if row is not None)
         is_whole = self._is_whole and len(rows) <= SCANNED_MAX
-        return IndexRows(rows=[row for row in self._rows.values() if row is not None], is_whole=is_whole)
+        return RunList(rows=found, scanned=len(found), bound_reached=not is_whole)
 
     def _read(self, after: str | None, until: str, most: int) -> dict[str, IndexRow | None]:
         found = _index_objects(self._clients, Filters(), first_page=PAGE_SIZE, after=after)
@@ -234,15 +226,15 @@ class KeptIndex:
         return first
 
 
-def sort_runs(index: IndexRows, filters: Filters, order: Order, *, limit: int) -> RunList:
+def sort_runs(index: RunList, filters: Filters, order: Order, *, limit: int) -> RunList:
     """The first `limit` runs that match, in this order."""
     verdicts = [(row, filters.matches(row)) for row in index.rows if filters.in_period(row)]
     found = order.sort(row for row, is_match in verdicts if is_match)
     return RunList(
         rows=tuple(found[:limit]),
-        scanned=len(index.rows),
+        scanned=index.scanned,
         undecided=sum(is_match is None for _, is_match in verdicts),
-        bound_reached=not index.is_whole,
+        bound_reached=index.bound_reached,
         left_out=max(len(found) - limit, 0),
     )
 

@@ -10,7 +10,6 @@ from trainmaster.client.runs.facts import SHOWN_STATES
 from trainmaster.client.runs.listing import (
     SCANNED_MAX,
     Filters,
-    IndexRows,
     KeptIndex,
     RunList,
     list_runs,
@@ -84,12 +83,12 @@ def _read_list(ask: Ask, *, scanned_max: int | None) -> RunList:
     return _with_progress(ask, found)
 
 
-def read_index(ask: Ask, *, most: int | None = None) -> IndexRows:
+def read_index(ask: Ask, *, most: int | None = None) -> RunList:
     """The rows of the index. `most`: if none was read yet, so many of the newest; pages ask again, and get the others."""
     if most is not None:
         return ask.source.follow(INDEX, AnswerAge.SLOW, KeptIndex, partial(KeptIndex.look, most=most))
     found = ask.source.follow(INDEX, AnswerAge.SLOW, KeptIndex, KeptIndex.look)
-    is_part = not found.is_whole and len(found.rows) < SCANNED_MAX
+    is_part = found.bound_reached and found.scanned < SCANNED_MAX
     return ask.source.follow(INDEX, AnswerAge.NOW, KeptIndex, KeptIndex.look) if is_part else found
 
 

@@ -2,7 +2,7 @@
 
 The real flows on the adapters in memory and a virtual clock. A quarter of the runs arrive at full hours, as schedules
 fire; each starts after a minute and trains for 45 minutes, on average. In a tick, a call of Cloud Storage takes 30 ms,
-one of Vertex AI 200 ms. The largest size is simulated for an hour, the others for a day. For each deployment, what
+one of Vertex AI 200 ms. The largest size is simulated for half an hour, the others for a day. For each deployment, what
 broke how often, and when first; and what its storage cost.
 """
 
@@ -50,7 +50,7 @@ CLASS_A, CLASS_B = 0.005, 0.0004
 STORAGE_S, VERTEX_S = 0.03, 0.2
 AT_FULL_HOURS, QUEUE_S, WORK_S, LOG_S = 0.25, 60, 2700, 2
 TICK_S, TICK_TIMEOUT_S = 60, 300
-MIDNIGHT = START + timedelta(hours=12)
+MIDNIGHT = START + timedelta(hours=0.52)
 REQUEST = {
     "model_name": "cassava",
     "image": "${region}-docker.pkg.dev/${project}/trainmaster/trainer:latest",
@@ -65,7 +65,7 @@ class Deployment:
     """`lists` False: each job is read singly, as before lists were used."""
 
     runs: int
-    hours: int = 24
+    hours: float = 24
     regions: int = 1
     caps: bool = False
     lists: bool = True
@@ -80,9 +80,9 @@ DEPLOYMENTS = (
     Deployment(runs=10, caps=True),
     Deployment(runs=1000, caps=True),
     Deployment(runs=1000),
-    Deployment(runs=100_000, hours=1, lists=False),
-    Deployment(runs=100_000, hours=1),
-    Deployment(runs=100_000, hours=1, regions=3),
+    Deployment(runs=100_000, hours=0.5, lists=False),
+    Deployment(runs=100_000, hours=0.5),
+    Deployment(runs=100_000, hours=0.5, regions=3),
 )
 
 
@@ -165,9 +165,9 @@ class Day:
         )
 
     def run(self) -> None:
-        until_s = self.deployment.hours * 3600
-        for number in range(self.deployment.runs * self.deployment.hours // 24):
-            hour = self.random.randrange(self.deployment.hours) * 3600
+        until_s = int(self.deployment.hours * 3600)
+        for number in range(int(self.deployment.runs * self.deployment.hours / 24)):
+            hour = self.random.randrange(0, until_s, 3600)
             at_s = hour if self.random.random() < AT_FULL_HOURS else self.random.random() * until_s
             self.later(at_s, partial(self._drop, number))
         for at_s in range(TICK_S, until_s + 1, TICK_S):

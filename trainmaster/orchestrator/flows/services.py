@@ -1,7 +1,7 @@
 """The ports and the deployment's values, which every flow receives."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, InitVar, dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -36,6 +36,7 @@ class Adapters:
     clock: Clock
 
 
+@dataclass(eq=False, repr=False)
 class Services:
     """The ports over these adapters, the deployment, and the `attempt` of this delivery, which begins now.
 
@@ -44,39 +45,27 @@ class Services:
     `prices` and `export_schema` are read when first needed: a duplicate upload needs none of them.
     """
 
-    def __init__(
-        self,
-        adapters: Adapters,
-        *,
-        target: Target,
-        buckets: Buckets,
-        lease: timedelta,
-        timeout: timedelta,
-        attempt: str,
-        request_rules: Callable[[], RequestRules],
-        export_schema: Callable[[], Mapping[str, Any]],
-        prices: ReadPrices | None = None,
-        hint_reads: HintReads | None = None,
-        prepare_jobs: Callable[[str], None] = lambda _: None,
-        turns_at_once: int = 1,
-    ) -> None:
-        objects = adapters.objects
+    adapters: InitVar[Adapters]
+    _: KW_ONLY
+    target: Target
+    buckets: Buckets
+    lease: timedelta
+    timeout: timedelta
+    attempt: str
+    request_rules: Callable[[], RequestRules]
+    export_schema: Callable[[], Mapping[str, Any]]
+    hint_reads: HintReads
+    prices: ReadPrices | None = None
+    prepare_jobs: Callable[[str], None] = lambda _: None
+    turns_at_once: int = 1
+
+    def __post_init__(self, adapters: Adapters) -> None:
+        objects, buckets = adapters.objects, self.buckets
         self.jobs = adapters.jobs
         self.job_logs = adapters.job_logs
         self.notices = adapters.notices
         self.clock = adapters.clock
-        self.target = target
-        self.buckets = buckets
-        self.lease = lease
-        self.timeout = timeout
-        self.attempt = attempt
         self.began_at = adapters.clock.now()
-        self.request_rules = request_rules
-        self.export_schema = export_schema
-        self.prices = prices
-        self.hint_reads = hint_reads or HintReads(adapters.clock)
-        self.prepare_jobs = prepare_jobs
-        self.turns_at_once = turns_at_once
         self.ledger = Ledger(objects, buckets.ledger)
         self.index = Index(objects, buckets.ledger)
         self.drop_statuses = DropStatuses(objects, buckets.ledger)

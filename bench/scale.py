@@ -12,7 +12,7 @@ import json
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -62,25 +62,22 @@ REQUEST = {
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """`lists` False: each job is read singly, as before lists were used."""
+    """What is simulated: the load, and what the policy allows."""
 
     runs: int
     hours: float = 24
     regions: int = 1
     caps: bool = False
-    lists: bool = True
 
     def __str__(self) -> str:
         caps = "the shipped caps" if self.caps else "no caps"
-        watched = "" if self.lists else ", each job read singly"
-        return f"{self.runs:,} runs a day, {self.regions} region(s), {caps}{watched}"
+        return f"{self.runs:,} runs a day, {self.regions} region(s), {caps}"
 
 
 DEPLOYMENTS = (
     Deployment(runs=10, caps=True),
     Deployment(runs=1000, caps=True),
     Deployment(runs=1000),
-    Deployment(runs=100_000, hours=0.5, lists=False),
     Deployment(runs=100_000, hours=0.5),
     Deployment(runs=100_000, hours=0.5, regions=3),
 )
@@ -89,11 +86,9 @@ DEPLOYMENTS = (
 class QuotaJobs(CountedJobs):
     """Refuses what exceeds a minute's quota of a region; `refused` is called with its name."""
 
-    def __init__(
-        self, world: World, lists: bool, created: Callable[[Job], None], refused: Callable[[str], None]
-    ) -> None:
+    def __init__(self, world: World, created: Callable[[Job], None], refused: Callable[[str], None]) -> None:
         super().__init__(world)
-        self._lists, self._on_created, self._refused = lists, created, refused
+        self._on_created, self._refused = created, refused
         self.minutes: Counter[tuple[str, str, int]] = Counter()
 
     def count(self, region: str, method: str, calls: int = 1) -> None:
@@ -109,9 +104,6 @@ class QuotaJobs(CountedJobs):
         job = super().submit(submission)
         self._on_created(job)
         return job
-
-    def active(self, kind: JobKind, region: str) -> Sequence[Job]:
-        return super().active(kind, region) if self._lists else ()
 
     def with_id(self, job_id: str) -> Job:
         """As the adapter does it: both kinds in each region, until one has it."""
@@ -144,7 +136,7 @@ class Day:
         self.world = World(replace(rules, policy=policy), lambda: prices)
         self.world.clock.advance(MIDNIGHT - START)  # caps count days of UTC
         self.objects = self.world.objects = MeteredObjects(self.world.clock)
-        self.jobs = self.world.jobs = QuotaJobs(self.world, deployment.lists, self._begin, self.note)
+        self.jobs = self.world.jobs = QuotaJobs(self.world, self._begin, self.note)
         self.agenda: list[tuple[datetime, int, Callable[[], object]]] = []
         self.order = itertools.count()
         self.dropped_at: dict[str, datetime] = {}

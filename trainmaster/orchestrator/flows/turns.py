@@ -69,7 +69,6 @@ class Turns:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._opened = False
         self._read: Traces | None = None
         self._read_at = services.began_at
         self._places: dict[str, str] = {}
@@ -83,7 +82,6 @@ class Turns:
             traces = self._services.attempts.read()
             self._read_at = self._services.clock.now()
             self._renew(self._read_at)
-            self._opened = True
             self._places = dict(traces.places)
             self._read = traces
         return self._read
@@ -216,7 +214,7 @@ class Turns:
 
     def end(self) -> None:
         """The tick has ended in good order, whatever failed in it."""
-        if not self._opened:
+        if self._read is None:
             return
         with suppress(TrainmasterError):  # the next tick is careful then
             if self._places != self._traces.places:

@@ -118,10 +118,7 @@ def _attempt(listed: Listed) -> Attempt:
     """The attempt in the object's metadata; a damaged one has no generation, and so counts for nothing."""
     found = Attempt(generation=0, number=1, at=listed.created_at, failure=listed.metadata.get("failure", ""))
     try:
-        return replace(
-            found,
-            generation=int(listed.metadata["generation"]),
-            number=int(listed.metadata["attempts"]),
-        )
+        generation, number = (int(listed.metadata[key]) for key in ("generation", "attempts"))
+        return replace(found, generation=generation, number=number)
     except (KeyError, ValueError):
         return found

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import pytest
 import yaml
 from google.api_core.exceptions import TooManyRequests
 
+from tests.ready_stack import announce
 from tests.stack.injections.conftest import account, ask
+from trainmaster.cli.command import main
 from trainstack.errors import InvalidArgumentError
 from trainstack.injections.active import JOB_KINDS
 from trainstack.jobs.weather import MAX_ENTRIES, schedule_from
@@ -164,6 +167,30 @@ def test_weather_changes_when_its_time_comes_and_ends_by_itself(stack: Stack) ->
     weather(stack, "PUT", {"scale": "1 s = 30 d", "weather": entries[1:]})
     stack.until(held.name, lambda _job: not weather(stack))
     assert [one["name"] for one in httpx.get(f"{stack.url}{PATH}").json()["injections"]] == ["own"]
+
+
+def test_the_command_plays_a_file_and_says_what_is_wrong_with_it(
+    stack: Stack, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    variables = {"GOOGLE_CLOUD_PROJECT": "p1", "TRAINMASTER_REGION": "us-central1"}
+    services = ("STORAGE", "PUBSUB", "VERTEX", "LOGGING")
+    announce(tmp_path, {**variables, **{f"{name}_EMULATOR_HOST": stack.url for name in services}})
+    command, file = ["stack", "weather", "--state", str(tmp_path)], tmp_path / "week.yaml"
+    file.write_text("weather:\n- {to: 2 x, kind: rain}\n")
+    assert main([*command, str(file)]) == 2
+    said = capsys.readouterr().err
+    assert "$.weather[0].to: expected a time like" in said
+    assert "$.weather[0].kind: expected one of" in said
+    file.write_text(
+        "weather:\n- {to: 2 d, kind: stockout}\n- {from: 1 d, to: 36 h, kind: preempt}\nscale: 1 s = 1 min\n"
+    )
+    assert main([*command, str(file), "--stop"]) == 2
+    capsys.readouterr()
+    assert [main([*command, *words]) for words in ([str(file)], [], ["--stop"], [])] == [0] * 4
+    shown = "Hour 0.0 of 48.0; active of 2 entries: weather-0.\n"
+    assert (
+        re.sub(r"Hour \d\.\d", "Hour 0.0", capsys.readouterr().out) == shown * 2 + "No weather plays.\n" * 2
+    )
 
 
 def test_every_fault_of_a_schedule_is_reported_at_once() -> None:

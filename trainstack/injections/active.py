@@ -44,15 +44,7 @@ class InjectionKind(Enum):
 JOBS = "vertex.jobs"
 """The place of what happens to jobs themselves, from their creation to their end."""
 
-CALL_KINDS = frozenset(
-    {
-        InjectionKind.ERROR_BEFORE,
-        InjectionKind.ERROR_AFTER,
-        InjectionKind.DELAY,
-        InjectionKind.DUPLICATE,
-        InjectionKind.DROP,
-    }
-)
+CALL_KINDS = frozenset(map(InjectionKind, ("error_before", "error_after", "delay", "duplicate", "drop")))
 """The kinds for a request and for anything forwarded."""
 
 FUNCTION_KINDS = CALL_KINDS | {InjectionKind.KILL, InjectionKind.KILL_AFTER}
@@ -195,22 +187,16 @@ class Injections:
         One with the name of an active injection replaces it.
         """
         new = {injection.name: InjectionAccount(injection=injection) for injection in added}
+        gone = {*new, *removed}
         with self._lock:
-            kept = {
-                name: account
-                for name, account in self._accounts.items()
-                if name not in new and name not in removed
-            }
+            kept = {name: account for name, account in self._accounts.items() if name not in gone}
             self._accounts = {**kept, **new}
 
     def remove(self, name: str | None = None) -> bool:
         """Remove the injection of that name, or all for None; return whether there was one."""
-        with self._lock:
-            before = self._accounts
-            self._accounts = {
-                key: account for key, account in before.items() if name is not None and key != name
-            }
-            return len(self._accounts) < len(before)
+        removed = [key for key in self.names if name in (None, key)]
+        self.change((), removed)
+        return bool(removed)
 
     def account(self, name: str) -> InjectionAccount:
         """A copy. Raises `KeyError` if there is no such injection."""

@@ -29,13 +29,13 @@ def two_regions(folder: Path) -> Path:
 def test_a_job_that_is_held_pending_makes_room_for_the_second_region(tmp_path: Path) -> None:
     options = ("--topology", str(two_regions(tmp_path)), "--tick-s", "1")
     with running_project(tmp_path / "state", *options, project="e2e-deadline") as project:
-        full = {"name": "full", "at": "vertex.jobs", "kind": "hold_pending", "match": f"{project.region}/*"}
-        ask(project.env["VERTEX_EMULATOR_HOST"], full)
+        vertex, match = project.env["VERTEX_EMULATOR_HOST"], f"{project.region}/*"
+        ask(vertex, {"name": "full", "at": "vertex.jobs", "kind": "hold_pending", "match": match})
         document = request(project.id, scheduling={"start_within_s": 2}, fallbacks=[{"region": ELSEWHERE}])
         project.upload("requests/moves.yaml", document)
         done = project.final_status("requests/moves.yaml")
         assert done["state"] == "succeeded"
-        assert account(project.env["VERTEX_EMULATOR_HOST"], "full")["struck"] == 1
+        assert account(vertex, "full")["struck"] == 1
         jobs = {region: project.jobs(done["run_id"], region) for region in (project.region, ELSEWHERE)}
         (held,), (won,) = jobs.values()
         assert (held.state.name, bool(held.start_time)) == ("JOB_STATE_CANCELLED", False)

@@ -41,7 +41,7 @@ def test_the_places_of_pubsub_are_its_methods_its_stream_and_what_goes_out() -> 
 
 @pytest.mark.parametrize(
     ("service", "requests", "more"),
-    [("vertex", VERTEX, set()), ("logging", calls(SURFACE, "logging.v2"), {"logging.export"})],
+    [("vertex", VERTEX, {"vertex.jobs"}), ("logging", calls(SURFACE, "logging.v2"), {"logging.export"})],
 )
 def test_the_places_of_vertex_and_logging_are_the_methods_that_need_permissions_as_requests_are_named(
     service: str, requests: dict[str, tuple[str, str]], more: set[str]

@@ -114,7 +114,7 @@ def test_a_plan_shows_the_pool_first_and_what_it_saves(context: Served, tmp_path
         "job",
         "fallback 1",
     ]
-    assert "start at once, with a pool, if it has free machines" in plan.out
+    assert "start at once, with a pool that has free machines" in plan.out
     assert "n1-standard-4, on short" in plan.out
     assert "saves the wait for new machines and their cost" in plan.out
 

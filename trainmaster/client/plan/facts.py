@@ -39,7 +39,7 @@ def named_runs(plan: Plan) -> list[str]:
 
 
 def _outlook_lines(outlook: Outlook, label: str) -> Iterator[str]:
-    how = {"job": "the request itself", "pool": "a pool, if it has free machines"}.get(label, label)
+    how = {"job": "the request itself", "pool": "a pool that has free machines"}.get(label, label)
     match outlook.verdict:
         case "starts":
             yield f"start at once, with {how}, if Vertex AI has room"

@@ -94,16 +94,16 @@ class VertexJobs:
             import_parts_of(*VERTEX_CLIENT)
             from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 
-        return self._made(JobServiceClient, region)
+        return self._kept_client(JobServiceClient, region)
 
     def _pool_client(self, region: str) -> "PersistentResourceServiceClient":
         with IMPORTING:
             import_parts_of(*VERTEX_CLIENT)
             from google.cloud.aiplatform_v1.services import persistent_resource_service as service
 
-        return self._made(service.PersistentResourceServiceClient, region)
+        return self._kept_client(service.PersistentResourceServiceClient, region)
 
-    def _made(self, kind: Callable[..., _Client], region: str) -> _Client:
+    def _kept_client(self, kind: Callable[..., _Client], region: str) -> _Client:
         with self._making:
             if (kind, region) not in self._clients:
                 self._clients[kind, region] = self._make_client(kind, region)

@@ -258,12 +258,6 @@ def pool_object(region: str, pool_id: str) -> str:
     return f"{POOLS_PREFIX}{region}/{pool_id}"
 
 
-def pool_parts(object_name: str) -> tuple[str, str]:
-    """The arguments of the `pool_object` call that built the name."""
-    region, _, pool_id = object_name.removeprefix(POOLS_PREFIX).partition("/")
-    return region, pool_id
-
-
 def waiting_object(priority: int, arrived_at: datetime, run_id: str) -> str:
     """`waiting/<100 - priority>-<UTC time>-<run_id>`: a listing starts with the runs that go first."""
     return f"{WAITING_PREFIX}{100 - priority:03}-{_exact_time(arrived_at)}-{run_id}"

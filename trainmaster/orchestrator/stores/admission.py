@@ -93,10 +93,10 @@ class Slots(Store):
 class PoolMarks(Store):
     """When the persistent resources that are deleted when idle were last used, or that one is being deleted."""
 
-    def of_all(self) -> Mapping[tuple[str, str], Listed]:
-        """By region and id; `created_at` is when the mark was written."""
+    def of_all(self) -> Mapping[str, Listed]:
+        """By `pool_object`; `created_at` is when the mark was written."""
         listed, _ = self._first(names.POOLS_PREFIX, POOLS_MAX)
-        return {names.pool_parts(entry.name): entry for entry in listed}
+        return {entry.name: entry for entry in listed}
 
     def is_deleting(self, mark: Listed) -> bool:
         return mark.metadata.get("state") == "deleting"

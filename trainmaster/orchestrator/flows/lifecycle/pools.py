@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from trainmaster.orchestrator.core.admission.candidates import Candidate, current_candidate
 from trainmaster.orchestrator.core.errors import GenerationMoved, RecordDamaged, TrainmasterError
+from trainmaster.orchestrator.core.names import pool_object
 from trainmaster.orchestrator.core.policy.pools import PoolState, RunPool
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.ports.objects import Listed
@@ -46,7 +47,7 @@ def delete_idle_pools(services: Services, active: Sequence[Marker]) -> Iterator[
     marks = services.pool_marks.of_all() if pools else {}
     states = {region: _running_pools(services, region) for region in {pool.region for pool in pools}}
     for pool in pools:
-        state, mark = states[pool.region].get(pool.id), marks.get((pool.region, pool.id))
+        state, mark = states[pool.region].get(pool.id), marks.get(pool_object(pool.region, pool.id))
         if state is not None and _is_idle(services, pool, state, mark, active):
             services.jobs.delete_pool(state.name)
             message = f"{state.name} is deleted: no run has used it for {pool.idle_s} s"
@@ -96,7 +97,7 @@ def _mark_used(services: Services, region: str, state: PoolState) -> bool:
     if (state.id, region) not in deletable:
         return True
     for _ in range(RACES_MAX):
-        mark = marks.of_all().get((region, state.id))
+        mark = marks.of_all().get(pool_object(region, state.id))
         if mark is not None and marks.is_deleting(mark) and mark.created_at >= state.created_at:
             return False
         with suppress(GenerationMoved):

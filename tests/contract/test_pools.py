@@ -55,7 +55,8 @@ def launch(world: World, name: str = "a", **changes: Any) -> tuple[str, Mapping[
     sent = Answering(world)
     world.launch(incoming, jobs=sent)
     kept(world, incoming.run_id)
-    return incoming.run_id, sent.sent[-1].body["jobSpec"]
+    body: Mapping[str, Any] = sent.sent[-1].body
+    return incoming.run_id, body["jobSpec"]
 
 
 def test_a_short_run_that_fits_prefers_a_pool_with_room() -> None:
@@ -189,6 +190,6 @@ def test_a_pool_made_anew_under_the_same_name_takes_runs_again() -> None:
 
 def test_without_idle_s_there_is_no_list_and_no_mark() -> None:
     world = a_world(idle_s=None)
-    world.jobs.pool_states = lambda _: pytest.fail("listed")  # type: ignore[method-assign]
+    world.jobs.pool_states = lambda _: pytest.fail("listed")  # type: ignore[method-assign,assignment]
     assert tick(world, IDLE) == []
     assert list(world.objects.listing(LEDGER, "pools/")) == []

@@ -38,7 +38,10 @@ def pools() -> None:
 @output_option()
 @takes_context
 def ls(clients: "Clients", output: str) -> int:
-    """List the policy's pools, and other persistent resources in its regions."""
+    """List pools, with their machines and price.
+
+    They are the policy's, and the other persistent resources in its regions.
+    """
     from trainmaster.client.pools import list_pools
 
     found = list_pools(clients)
@@ -53,7 +56,9 @@ def ls(clients: "Clients", output: str) -> int:
 @_IDS
 @takes_context_to_change
 def create(clients: "Clients", ids: tuple[str, ...]) -> int:
-    """Create each POOL of the policy, and wait until its machines are there.
+    """Create pools of the policy.
+
+    Waits until their machines are there.
 
     Exit status: 0 done, 2 one exists already, 3 the policy has no such pool; then none is created.
     """
@@ -68,7 +73,9 @@ def create(clients: "Clients", ids: tuple[str, ...]) -> int:
 @click.argument("count", type=click.IntRange(min=1))
 @takes_context_to_change
 def resize(clients: "Clients", pool: str, count: int) -> int:
-    """Give POOL as many machines as COUNT says, and wait until they are there.
+    """Change how many machines a pool has.
+
+    Waits until POOL has COUNT machines; a smaller COUNT than run jobs is refused.
 
     Exit status: 0 done, 3 there is no such pool.
     """
@@ -84,7 +91,7 @@ def resize(clients: "Clients", pool: str, count: int) -> int:
 @click.option("--cancel-jobs", is_flag=True, help="also those that run jobs, which are cancelled")
 @takes_context_to_change
 def rm(clients: "Clients", ids: tuple[str, ...], cancel_jobs: bool) -> int:
-    """Delete each POOL.
+    """Delete pools.
 
     Exit status: 0 done, 2 one runs jobs, or does not exist, 3 no such pool is known; then none is deleted.
     """

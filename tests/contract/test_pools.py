@@ -11,7 +11,7 @@ import pytest
 from tests.contract.boundaries import At, dies_before
 from tests.contract.candidates import kept
 from tests.contract.retraining import SMALL
-from tests.contract.rooms import Answering
+from tests.contract.rooms import Answering, full
 from tests.contract.world import (
     LEDGER,
     PROJECT,
@@ -25,6 +25,7 @@ from tests.narrowing import present
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.policy.pools import PoolState, RunPool
 from trainmaster.orchestrator.core.runs.job import JobState
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.scheduled import take_tick
 from trainmaster.orchestrator.flows.services import FlowResult
 
@@ -111,6 +112,23 @@ def test_what_does_not_fit_never_asks(changes: dict[str, Any]) -> None:
     run_id, spec = launch(world, **changes)
     assert "persistentResourceId" not in spec
     assert (world.record(run_id).submission.tries, present(world.record(run_id).request).pools) == ((), None)
+
+
+def test_a_run_that_waits_stays_in_the_line_of_its_machines_and_takes_a_pool_that_is_free_first() -> None:
+    world = a_world()
+    show(world, used=2)
+    first = world.drop(json.dumps({**SMALL, "scheduling": {"timeout_s": 600}}).encode(), "requests/a.json")
+    world.launch(first, jobs=Answering(world, full()))
+    world.clock.advance(timedelta(seconds=1))
+    later = world.drop(json.dumps(SMALL).encode(), "requests/b.json")
+    world.launch(later)
+    assert [world.record(one.run_id).state for one in (first, later)] == [RunState.WAITING] * 2
+    show(world, used=0)
+    sent = Answering(world)
+    world.reconcile_after(timedelta(minutes=1), jobs=sent)
+    bodies: dict[str, Any] = {one.run_id: one.body for one in sent.sent}
+    assert bodies[first.run_id]["jobSpec"]["persistentResourceId"] == "short"
+    assert "persistentResourceId" not in bodies[later.run_id]["jobSpec"]
 
 
 def tick(world: World, after: timedelta = timedelta(), boundary: Boundary | None = None) -> list[FlowResult]:

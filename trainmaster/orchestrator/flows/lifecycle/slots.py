@@ -172,7 +172,12 @@ def _has_job(services: Services, run_id: str) -> bool:
 def place_of(services: Services, record: RunRecord) -> Place:
     """The place that the record asks for. For a run that does not wait, the place that it would have."""
     candidates = candidates_of(record)
-    due = candidates[min(record.submission.candidate, len(candidates) - 1) :]
+    pools = len(record.request.pools or ()) if record.request else 0
+    # It waits in the line of its own machines; a pool that it prefers has none.
+    due = sorted(
+        candidates[min(record.submission.candidate, len(candidates) - 1) :],
+        key=lambda one: one.number < pools,
+    )
     waiting = record.admission.waiting
     lacks = waiting.lacks if waiting is not None else None
     # While it lacks something, another candidate would not help: fallbacks have the same account and project.

@@ -38,8 +38,7 @@ from trainmaster.orchestrator.core.requests.draft import (
 )
 from trainmaster.orchestrator.core.requests.matrix import run_count, run_documents
 from trainmaster.orchestrator.core.requests.placeholders import placeholder_faults
-from trainmaster.orchestrator.core.requests.pools import pools_for
-from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
+from trainmaster.orchestrator.core.requests.spec import JobSpec, pools_for, spec_from
 from trainmaster.orchestrator.core.runs.record import Estimate
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
@@ -169,11 +168,11 @@ def check_document(
     warnings = [*cluster.cluster_warnings(draft), *goal_warnings(draft), *programs.program_warnings(draft)]
     warnings += programs.prebuilt_warnings(draft, request_rules.today)
     complete = _with_team(_with_times(document, request_rules.policy), request_rules.policy)
-    spec = spec_from(run_documents(complete)[0])
+    spec, policy = spec_from(run_documents(complete)[0]), request_rules.policy
     return Request(
         document={**complete, "region": region},
         spec=spec,
-        pools=pools_for(spec, region, request_rules.policy),
+        pools=pools_for(spec, region, policy.pools if policy else ()),
         has_default_timeout=request_rules.policy is not None and "timeout_s" not in draft.scheduling,
         warnings=tuple(sorted(set(moved_to_text(warnings)))),
         written_path=written_path,

@@ -10,6 +10,7 @@ from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import output_uri
 from trainmaster.orchestrator.core.policy.admission import DEFAULT_PRIORITY
+from trainmaster.orchestrator.core.policy.pools import RunPool
 from trainmaster.orchestrator.core.requests.draft import Draft, Running
 from trainmaster.orchestrator.core.requests.placeholders import text_with_values
 from trainmaster.orchestrator.core.requests.script import CONTINUE_VARIABLE
@@ -311,6 +312,32 @@ class JobSpec:
     def kind(self) -> JobKind:
         """The kind of job that does the work."""
         return JobKind.TUNING if self.tuning else JobKind.CUSTOM
+
+
+def pools_for(spec: JobSpec, region: str, offered: Iterable[RunPool]) -> tuple[str, ...]:
+    """The ids of the policy's pools that a short run prefers: in its region, with its machines, and enough of them.
+
+    A run stays on fresh machines if it names a network, key or resource, which must be the pool's, a disk of its own,
+    or Spot VMs, and if it has trials.
+    """
+    scheduling, pools = spec.scheduling, [pool for pool in spec.cluster.pools if pool is not None]
+    bound = ("network", "reserved_ip_ranges", "persistent_resource")
+    is_bound = any(key in spec.settings for key in bound) or spec.encryption_key or spec.tuning
+    if is_bound or scheduling.spot or scheduling.flex_start or not scheduling.timeout_s:
+        return ()
+    return tuple(
+        one.id
+        for one in offered
+        if (one.region == region and scheduling.timeout_s <= one.short_s)
+        and sum(pool.replicas for pool in pools) <= one.count
+        and all(_runs_on(pool, one) for pool in pools)
+    )
+
+
+def _runs_on(pool: WorkerPool, offered: RunPool) -> bool:
+    wanted = {"type": pool.accelerator.type, "count": pool.accelerator.count} if pool.accelerator else None
+    is_plain = pool.disk is None and pool.tpu_topology is None
+    return is_plain and (pool.machine, wanted) == (offered.machine, offered.accelerator)
 
 
 # Any: the schema validates the types; reading it again piece by piece would only repeat it.

@@ -22,11 +22,8 @@ from trainmaster.orchestrator.stores.ledger import Marker
 RACES_MAX = 3
 
 
-def pool_obstacle(services: Services, candidate: Candidate) -> str:
-    """Why the candidate's persistent resource takes no run now; empty if it does, which is marked, or without one."""
-    pool_id = candidate.spec.persistent_resource
-    if pool_id is None:
-        return ""
+def pool_obstacle(services: Services, candidate: Candidate, pool_id: str) -> str:
+    """Why the candidate's persistent resource takes no run now; empty if it does, which is marked."""
     states: Mapping[str, PoolState] = {}
     with suppress(TrainmasterError):  # fresh machines are as good
         states = _running_pools(services, candidate.region)

@@ -134,7 +134,8 @@ class _Attempt:
         held_up = self._wait_if_held_up(candidate)
         if held_up is not None:
             return held_up
-        obstacle = pool_obstacle(self.services, candidate)
+        pool_id = candidate.spec.persistent_resource
+        obstacle = pool_obstacle(self.services, candidate, pool_id) if pool_id else ""
         if obstacle and candidate.number < len(self.candidates) - 1:
             self._note(with_try, candidate, obstacle)
             return None

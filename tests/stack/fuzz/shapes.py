@@ -154,10 +154,7 @@ _BODIES: dict[str, dict[str, Any]] = {
     },
     "UploadModel": {"model": {"displayName": "a model", "labels": {"a": "b"}, "versionAliases": ["live"]}, "modelId": "m"},
     "MergeVersionAliases": {"versionAliases": ["live", "-old"]},
-    **dict.fromkeys(
-        ("CreatePersistentResource", "UpdatePersistentResource"),
-        {"resourcePools": [{"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "1"}]},
-    ),
+    "CreatePersistentResource": {"resourcePools": [{"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "1"}]},
     "CreateContext": {"displayName": "a context", "schemaTitle": "system.Run", "metadata": {"a": 1, "b": {"c": [2]}}},
 }  # fmt: skip
 VERTEX = Drawing(

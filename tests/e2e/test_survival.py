@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -37,27 +39,32 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         yield running
 
 
-class Training:
-    """A two-replica run of a dropped request."""
+IN_STEP = {"restart_on_worker_restart": True, "timeout_s": DEADLINE_S}
+RETRIED = {"disable_retries": True, "retries": 1, "retry_on": ["out_of_memory"], "timeout_s": DEADLINE_S}
 
-    def __init__(self, stack: Project, name: str, data_dir: Path) -> None:
+
+class Training:
+    """A run of a dropped request, on two replicas unless it is `alone`."""
+
+    def __init__(self, stack: Project, name: str, data_dir: Path, *, alone: bool = False) -> None:
         machine = {"machine": "n1-standard-4"}
+        workers = {} if alone else {"workers": {"count": 1, **machine}}
         request = {
             "model_name": name,
             "image": f"{stack.region}-docker.pkg.dev/{stack.id}/trainmaster/trainer:1",
             "args": ["--workload=horses_or_humans", f"--data_dir={stack.provide_data(data_dir)}", "--image_size=32", "--batch_size=2",
                      "--steps_per_epoch=8", f"--epochs={EPOCHS}", "--weights=random"],
-            "cluster": {"chief": machine, "workers": {"count": 1, **machine}},
-            "scheduling": {"restart_on_worker_restart": True, "timeout_s": DEADLINE_S},
+            "cluster": {"chief": machine, **workers},
+            "scheduling": RETRIED if alone else IN_STEP,
         }  # fmt: skip
         self.stack = stack
         self.drop = f"requests/{name}.json"
         stack.drop(self.drop, json.dumps(request))
-        status = stack.eventually(lambda: self._status("running"), f"{name} runs")
+        status = stack.eventually(lambda: self.status("running"), f"{name} runs")
         self.run_id = str(status["run_id"])
         self.job_id = str(stack.record(self.run_id)["job"]["name"]).rpartition("/")[2]
 
-    def _status(self, *states: str) -> dict[str, Any] | None:
+    def status(self, *states: str) -> dict[str, Any] | None:
         status = self.stack.status(self.drop)
         assert not status or status["state"] in states or status["state"] not in ENDED, status
         return status if status and status["state"] in states else None
@@ -95,7 +102,7 @@ class Training:
     def assert_survived(self) -> None:
         """The run succeeded, and its last process resumed where the first one stopped."""
         status = self.stack.eventually(
-            lambda: self._status("succeeded"),
+            lambda: self.status("succeeded"),
             f"the run succeeds: {self.texts()[-20:]}",
             deadline_s=DEADLINE_S,
         )
@@ -129,3 +136,38 @@ def test_a_run_whose_chief_is_preempted_continues_and_succeeds(stack: Project, f
     assert done.returncode == 0, done.stderr
     training.assert_survived()
     assert any("The machine of replica workerpool0-0 is being preempted" in text for text in training.texts())
+
+
+def test_a_run_out_of_memory_continues_on_a_larger_machine_to_the_same_weights(
+    stack: Project, figures: Path
+) -> None:
+    """The kernel ends a program that exhausts the memory by SIGKILL, and so does this test, until the service gives up."""
+    training = Training(stack, "hoarder", figures, alone=True)
+    training.wait_for_epoch(2)
+
+    def kill() -> dict[str, Any] | None:
+        for process in training.processes():
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        return training.status("waiting")
+
+    waiting = stack.eventually(kill, "the run waits for its retry")
+    assert waiting["reason"].startswith(
+        "retry 1 of 1 after out of memory: The replica workerpool0-0 ran out of"
+    )
+    undisturbed = Training(stack, "undisturbed", figures, alone=True)
+    stack.eventually(lambda: undisturbed.status("succeeded"), "the other succeeds", deadline_s=DEADLINE_S)
+    stack.eventually(lambda: training.status("succeeded"), "the run succeeds", deadline_s=DEADLINE_S)
+    record = stack.finished_record(training.run_id)
+    (lost,) = record["submission"]["abandoned_jobs"]
+    training.job_id = record["job"]["name"].rpartition("/")[2]
+    assert lost["why"] == "out_of_memory"
+    jobs = {job.name: job.job_spec.worker_pool_specs[0].machine_spec for job in stack.jobs(training.run_id)}
+    machines = [jobs[name].machine_type for name in (lost["job"], record["job"]["name"])]
+    assert machines == ["n1-standard-4", "n1-highmem-4"]
+    (began,), (ended,) = training.events("train_started"), training.events("train_finished")
+    assert began["initial_epoch"] > 0
+    assert ended["weights_sha256"] == undisturbed.events("train_finished")[0]["weights_sha256"]
+    parts = record["completion"]["cost"]
+    own = sum(map(Decimal, parts["roles"].values()))
+    assert Decimal(parts["total"]) == own + Decimal(parts["earlier_jobs"]) > own

@@ -189,7 +189,7 @@ def _too_dear(caps: Caps, candidate: Candidate, found: Estimate, prices: Prices)
         problem=f"the run may cost too much, mostly for {role}",
         found=cost,
         allowed=allowed,
-        repair="set a shorter scheduling.timeout_s, use fewer replicas, retries or smaller machines, "
+        repair="set a shorter scheduling.timeout_s, use fewer replicas or smaller machines, "
         f"or ask for {name} to be raised in the policy",
     )
 

@@ -122,10 +122,9 @@ def _with_machine(repair: str, record: RunRecord, failure: Failure) -> str:
     number = re.match(r"workerpool([0-3])-", failure.replica or "")
     pool = pools[int(number[1]) if number else 0]
     machine, memory_gb = (pool.machine, memory_of(pool.machine)) if pool else ("", None)
-    if pool is None or memory_gb is None:
+    if memory_gb is None:
         return repair
-    accelerator = (pool.accelerator.type, pool.accelerator.count) if pool.accelerator else None
-    larger = next_larger(machine, shipped_machines(), accelerator)
+    larger = next_larger(machine, shipped_machines())
     more = f"; {larger[0]} has {larger[1]:g} GB" if larger else ""
     once = "; with `scheduling.disable_retries` a failure ends the run at once, before restarts that cost as much again"
     return f"{repair}: {machine} has {memory_gb:g} GB{more}{once}"

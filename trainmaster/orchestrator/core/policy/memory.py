@@ -34,7 +34,7 @@ def next_larger(
 ) -> tuple[str, float] | None:
     """The machine type of the same series with the least memory above this one's, and its GB, if the rows have one.
 
-    It has no less for each vCPU, and takes these accelerators, their type and count; without any it needs none.
+    It has no less for each vCPU, and takes these accelerators, their type and count, if any are given.
     """
     own, each, series = memory_of(machine) or 0, _memory_of_each(machine) or 0, machine.partition("-")[0]
     types = (name for row in rows if _takes(row, accelerator) for name in row.types)
@@ -46,7 +46,4 @@ def next_larger(
 
 
 def _takes(row: Machines, accelerator: tuple[str, int] | None) -> bool:
-    if accelerator is None:
-        return not row.accelerator_required
-    kind, count = accelerator
-    return count in (row.accelerators or {}).get(kind, ())
+    return accelerator is None or accelerator[1] in (row.accelerators or {}).get(accelerator[0], ())

@@ -54,7 +54,7 @@ class RunLog:
 
     @property
     def job_ids(self) -> list[str]:
-        """Of the run's jobs, oldest first: those that found no capacity, and the last. Empty while it has none."""
+        """Of the run's jobs, oldest first: those that another followed, and the last. Empty while it has none."""
         record = self.run.record
         names = [job.job for job in record.submission.abandoned_jobs]
         names += [record.job.name] if record.job else []

@@ -1,6 +1,6 @@
 """Further jobs of a run whose job had started and was lost: which may follow, when, on which machines, at what cost."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -29,15 +29,11 @@ def tries_of(spec: JobSpec, machines: Sequence[Machines]) -> Sequence[JobSpec]:
     tries = [spec]
     for _ in range(spec.scheduling.retries):
         if RetryOn.OUT_OF_MEMORY in spec.scheduling.retry_on:
-            spec = with_machines(spec, _larger_machines(dict(pools_of(spec.cluster)).values(), machines))
+            pools = [pool for _, pool in pools_of(spec.cluster)]
+            larger = {pool.machine: _larger_machine(pool, machines) or pool.machine for pool in pools}
+            spec = with_machines(spec, larger)
         tries.append(spec)
     return tries
-
-
-def _larger_machines(pools: Iterable[WorkerPool], machines: Sequence[Machines]) -> dict[str, str]:
-    """By the pools' machine types the next larger ones, where there is one."""
-    found = {pool.machine: _larger_machine(pool, machines) for pool in pools}
-    return {machine: larger for machine, larger in found.items() if larger is not None}
 
 
 def _larger_machine(pool: WorkerPool, machines: Sequence[Machines]) -> str | None:

@@ -4,7 +4,7 @@ A new notice needs a type, a payload and a function here, and the type and the p
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import cast
 
@@ -119,18 +119,12 @@ def run_entered(record: RunRecord, number: int, record_uri: str) -> Notice:
 
 def run_retried(record: RunRecord, record_uri: str) -> Notice:
     """The notice of the retry that this record, which waits again, has just begun."""
-    lost = record.submission.abandoned_jobs[-1]
-    payload = RunPayload(
-        run_id=record.run_id,
-        state=record.state,
-        record_uri=record_uri,
-        job_name=lost.job,
-        why=lost.why,
-        reason=lost.reason,
-        team=record.source.team,
-        model_name=record.model_name,
+    lost, entered = (
+        record.submission.abandoned_jobs[-1],
+        run_entered(record, len(record.history) - 1, record_uri),
     )
-    return _notice(f"{record.run_id}/retried/{record.round}", RUN_RETRIED, record.run_id, lost.at, payload)
+    data = {**entered.data, "job_name": lost.job, "why": lost.why, "reason": lost.reason}
+    return replace(entered, id=f"{record.run_id}/retried/{record.round}", type=RUN_RETRIED, data=data)
 
 
 def champion_changed(notice_type: str, changed: ChampionPayload, at: datetime) -> Notice:

@@ -41,6 +41,7 @@ def test_every_guarantee_holds_when_most_deliveries_are_disrupted() -> None:
     disruptions = {disruption for tally in tallies for disruption in tally.disruptions}
     answers = {answer for tally in tallies for answer in tally.submissions}
     assert disruptions == set(Disruption), "every kind of disruption occurred"
+    assert all(tally.retries for tally in tallies)
     assert answers == {"created", *DEFERRALS, "refused", "request lost", "answer lost"}
 
 

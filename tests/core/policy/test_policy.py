@@ -263,6 +263,15 @@ def test_the_policy_bounds_the_priority_that_requests_may_ask_for() -> None:
     sound(document(priority=100))
 
 
+def test_the_policy_bounds_the_retries_that_requests_may_ask_for() -> None:
+    bounded = policy({"max_retries": 1})
+    assert "at most 1" in faults(document(scheduling={"retries": 2}), under=bounded)["$.scheduling.retries"]
+    sound(document(scheduling={"retries": 1, "retry_on": ["preemption"]}), under=bounded)
+    found = faults(document(scheduling={"retries": 4, "retry_on": ["oom"]}))
+    assert sorted(found) == ["$.scheduling.retries", "$.scheduling.retry_on[0]"]
+    assert list(faults(document(scheduling={"retry_on": ["preemption"]}))) == ["$.scheduling.retries"]
+
+
 def test_a_request_without_a_label_that_the_policy_wants_is_refused() -> None:
     wants = policy({"required_labels": ["team"]})
     for labels in ({"tier": "a"}, {"team": ""}):

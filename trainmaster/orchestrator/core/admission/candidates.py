@@ -73,7 +73,7 @@ def with_machines(spec: JobSpec, others: Mapping[str, str]) -> JobSpec:
     """The spec with other machine types in place of these."""
     if not others:
         return spec
-    pools: dict[str, Any] = {  # by the names of the cluster's fields, which have several types
+    pools: dict[str, Any] = {  # Any: the roles are names of fields
         role: replace(pool, machine=others.get(pool.machine, pool.machine))
         for role, pool in pools_of(spec.cluster)
     }

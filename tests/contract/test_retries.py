@@ -152,7 +152,7 @@ def test_after_an_order_to_cancel_no_job_follows() -> None:
     run_id = retried(world)
     job = end_job(world, run_id, INTERNAL, JobState.RUNNING)
     order = json.dumps({"cancel": {"run": run_id}}).encode()
-    world.jobs.cancel = lambda _: None  # type: ignore[method-assign]  # the job ends before it is cancelled
+    world.jobs.cancel = lambda name: None  # type: ignore[method-assign]  # noqa: ARG005 - it ends by itself
     take(world.services(), world.drop(order, "requests/end.json"))
     world.complete(world.hint(world.jobs.become(job.name, JobState.FAILED, error=INTERNAL)))
     assert world.record(run_id).state is RunState.FAILED
@@ -246,7 +246,7 @@ def test_a_retry_is_announced_once_by_its_round() -> None:
     run_id = retried(world)
     job = lose(world, run_id)
     (notice,) = [each for each in world.notices.published if each.type == "trainmaster.run.retried.v1"]
-    event = cloud_event(notice, "//trainmaster/projects/p/locations/us-central1")
+    event: Any = cloud_event(notice, "//trainmaster/projects/p/locations/us-central1")
     NOTICE.validate(event)
     assert (event["id"], event["data"]["job_name"]) == (f"{run_id}/retried/1", job.name)
     assert (event["data"]["why"], event["data"]["reason"]) == ("infrastructure", INTERNAL.message)

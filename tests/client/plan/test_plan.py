@@ -19,8 +19,7 @@ from tests.core.admission_cases import PRICES
 from tests.narrowing import present
 from trainmaster.cli.table import fact_lines
 from trainmaster.client.plan.facts import plan_facts
-from trainmaster.client.plan.making import plan_with_ledger
-from trainmaster.client.plan.plan import TRAINER_ACCOUNT, Plan
+from trainmaster.client.plan.plan import TRAINER_ACCOUNT, Plan, plan_with_ledger
 from trainmaster.client.submission.examination import examination_of
 from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import Terms, schema

@@ -109,8 +109,7 @@ def _examine_and_plan(
     asks: bool,
 ) -> "tuple[Examination, Plan | None]":
     from trainmaster.client.clients import Clients
-    from trainmaster.client.plan.making import plan_with_ledger
-    from trainmaster.client.plan.plan import plan_of
+    from trainmaster.client.plan.plan import plan_of, plan_with_ledger
     from trainmaster.client.submission.examination import examination_of
     from trainmaster.client.submission.terms import deployed_terms, terms_with_policy
 

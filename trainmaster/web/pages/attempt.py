@@ -10,8 +10,7 @@ from urllib.parse import quote
 
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.plan.facts import named_runs, plan_facts
-from trainmaster.client.plan.making import plan_with_ledger
-from trainmaster.client.plan.plan import Plan, plan_of
+from trainmaster.client.plan.plan import Plan, plan_of, plan_with_ledger
 from trainmaster.client.submission.examination import Examination, examination_of
 from trainmaster.client.submission.kinds import FileKind, use_of
 from trainmaster.client.submission.send import start_run

@@ -6,8 +6,7 @@ import pytest
 
 from tests.client.served import run_record
 from trainmaster.client.errors import NotFound
-from trainmaster.client.logs.read import Selection
-from trainmaster.client.logs.replicas import check_selection
+from trainmaster.client.logs.read import Selection, check_selection
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.runs.record import RunRecord
 

@@ -56,7 +56,7 @@ def logs(
     from trainmaster.cli.logs.follow import follow, waits_for
     from trainmaster.client.find import find_run
     from trainmaster.client.logs.follow import RunLog, find_run_to_follow
-    from trainmaster.client.logs.replicas import check_selection
+    from trainmaster.client.logs.read import check_selection
 
     if follows and before is not None:
         raise click.UsageError("--before selects lines of the past, and --follow new ones: give one of them.")

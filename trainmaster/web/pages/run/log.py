@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.find import Run
 from trainmaster.client.logs.line import SERVICE, LogLine, shortened_line
-from trainmaster.client.logs.read import Selection
-from trainmaster.client.logs.replicas import check_selection
+from trainmaster.client.logs.read import Selection, check_selection
 from trainmaster.client.terminal import one_line, visible
 from trainmaster.web.faults import WrongQuery
 from trainmaster.web.pages.run.asked_run import run_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.logs.line import LogLine, shortened_line
-from trainmaster.client.logs.replicas import pool_sizes
+from trainmaster.client.logs.read import pool_sizes
 from trainmaster.client.runs.facts import candidate_of
 from trainmaster.client.watch.curves import Chart, Curves
 from trainmaster.client.watch.lanes import Lane, LaneState, ReplicaLanes

@@ -16,7 +16,7 @@ from tests.client.study.jobs import trial as on_the_wire
 from trainmaster.cli.study.best_request import best_request
 from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.study.document import study_csv, study_document
-from trainmaster.client.study.find import TuningStudy, find_tuning
+from trainmaster.client.study.read import TuningStudy, find_tuning
 from trainmaster.client.study.study import Choices
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.runs.job import TrialState

@@ -5,7 +5,7 @@ from copy import deepcopy
 from typing import Any
 
 from trainmaster.client.errors import NotFound
-from trainmaster.client.study.find import TuningStudy
+from trainmaster.client.study.read import TuningStudy
 from trainmaster.client.study.study import StudyTrial, Value
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.requests.draft import names_program

@@ -22,7 +22,7 @@ from trainmaster.cli.verb import (
 )
 from trainmaster.client.shown.run_lines import failed_trial_facts
 from trainmaster.client.study.document import study_document
-from trainmaster.client.study.find import find_tuning
+from trainmaster.client.study.read import find_tuning
 from trainmaster.client.study.study import Study, counts, number
 from trainmaster.client.terminal import one_line, plural
 

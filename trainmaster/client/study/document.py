@@ -5,8 +5,8 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from trainmaster.client.study.find import TuningStudy
 from trainmaster.client.study.importance import importances
+from trainmaster.client.study.read import TuningStudy
 from trainmaster.client.study.study import Choices, Parameter, Study, StudyTrial, Value
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.documents.codec import encoded

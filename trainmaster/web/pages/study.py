@@ -6,7 +6,7 @@ from urllib.parse import quote
 from trainmaster.client.explaining.explanation import Explanation
 from trainmaster.client.find import read_run
 from trainmaster.client.study.document import study_csv, study_document
-from trainmaster.client.study.find import TuningStudy, tuning_of
+from trainmaster.client.study.read import TuningStudy, tuning_of
 from trainmaster.web.pages.run.asked_run import explanation_of
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.study.view import columns, study_values

@@ -13,7 +13,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from trainmaster.client.study.document import study_csv
-from trainmaster.client.study.find import TuningStudy
+from trainmaster.client.study.read import TuningStudy
 from trainmaster.version import VERSION
 from trainmaster.web.rendering import environment
 from trainmaster.web.study.view import study_values

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from trainmaster.client.shown.run_lines import trial_reason
-from trainmaster.client.study.find import TuningStudy
 from trainmaster.client.study.importance import importances
+from trainmaster.client.study.read import TuningStudy
 from trainmaster.client.study.study import Study, StudyTrial, Value, counts, number, shown
 from trainmaster.client.terminal import one_line, plural
 from trainmaster.orchestrator.core.completion.explanation import without_log_link

@@ -1,7 +1,9 @@
-"""Reads rules: the files in the inbox, the rule book, and each rule's status and state."""
+"""Reads rules: the files in the inbox, the rule book, each rule's status and state, and what has arrived since a tick."""
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import PurePosixPath
@@ -11,22 +13,26 @@ from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_document
 from trainmaster.client.nearest import nearest_names
 from trainmaster.client.records import read_bytes
-from trainmaster.client.rules.arrived import READS_AT_ONCE, rules_with_arrivals
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import RULES_PREFIX, in_team, is_rule_object, status_object
+from trainmaster.orchestrator.core.retraining.arrivals import ARRIVALS_PREFIX, Batch, parse_batch
 from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, parse_book
 from trainmaster.orchestrator.core.retraining.condition import Schedule
 from trainmaster.orchestrator.core.retraining.reading import rule_id_of
 from trainmaster.orchestrator.core.retraining.rule import Rule, state_object
-from trainmaster.orchestrator.core.retraining.state import RuleState, RuleStatus
-from trainmaster.orchestrator.core.sizes import MAX_RULE_BYTES
+from trainmaster.orchestrator.core.retraining.state import RuleState, RuleStatus, state_for
+from trainmaster.orchestrator.core.retraining.waiting import with_arrivals
+from trainmaster.orchestrator.core.sizes import MAX_BATCH_BYTES, MAX_RULE_BYTES
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
 FILES_MAX = 10_000
 """Objects below rules/ that are listed: those that a tick follows."""
+BATCHES_MAX = 200
+"""Batches that are read. A batch holds all events that came during one write, so more come only from a flood."""
+READS_AT_ONCE = 8
 _Value = TypeVar("_Value")
 
 
@@ -44,7 +50,7 @@ def list_rules(clients: "Clients") -> list[FoundRule]:
     """
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:
         rules = list(pool.map(partial(_with_status, clients, is_whole=False), _without_statuses(clients)))
-        return rules_with_arrivals(clients, rules)
+        return _with_arrivals(clients, rules)
 
 
 def find_rule(clients: "Clients", text: str) -> FoundRule:
@@ -58,7 +64,7 @@ def find_rule(clients: "Clients", text: str) -> FoundRule:
     names = (text, f"{RULES_PREFIX}{text}", f"{RULES_PREFIX}{own}")
     for rule in rules:
         if rule.rule_id == text or rule.dropped_name in names:
-            (found,) = rules_with_arrivals(clients, [_with_status(clients, rule, is_whole=True)])
+            (found,) = _with_arrivals(clients, [_with_status(clients, rule, is_whole=True)])
             return found
     near = nearest_names(text, [rule.name for rule in rules])
     raise NotFound(
@@ -160,3 +166,45 @@ def _needs_state(rule: Rule, status: RuleStatus | None) -> bool:
     is_scheduled = any(isinstance(each, Schedule) for each in rule.members)
     has_never_fired = status is not None and not status.firings  # since when, only its state says
     return bool(rule.new_data or rule.groups) or has_never_fired or (is_scheduled and may_be_used_up)
+
+
+def _with_arrivals(clients: "Clients", rules: Sequence[FoundRule]) -> list[FoundRule]:
+    """The rules with the objects of the first BATCHES_MAX batches in their counts. Writes nothing.
+
+    Their states must have been read before: a batch is deleted once it is in the states of all rules.
+    """
+    if not any(map(_counts, rules)):
+        return list(rules)
+    batches, now = _batches(clients), datetime.now(UTC)
+    return [_with_counts(rule, batches, now) if _counts(rule) else rule for rule in rules]
+
+
+def _counts(rule: FoundRule) -> bool:
+    version = rule.rule
+    return version is not None and bool(version.new_data) and version.enabled and version.quarantine is None
+
+
+def _with_counts(rule: FoundRule, batches: Sequence[Batch], now: datetime) -> FoundRule:
+    if rule.rule is None:
+        return rule
+    before = state_for(rule.rule, rule.state, now)
+    after = with_arrivals(before, rule.rule, batches)
+    if after is before:
+        return rule
+    return replace(rule, state=replace(rule.state or before, watched=after.watched, waiting=after.waiting))
+
+
+def _batches(clients: "Clients") -> list[Batch]:
+    bucket = clients.context.ledger_bucket
+    listed = clients.storage.list_blobs(bucket, prefix=ARRIVALS_PREFIX, fields="items(name),nextPageToken")
+    names = [blob.name for blob in islice(listed, BATCHES_MAX)]
+
+    def read(name: str) -> Batch | None:
+        content = read_bytes(clients.storage, bucket, name, MAX_BATCH_BYTES - 1)
+        try:
+            return None if content is None else parse_batch(name, content)  # a tick has counted it
+        except ValueError:  # it is not a batch
+            return None
+
+    with ThreadPoolExecutor(READS_AT_ONCE) as pool:
+        return [batch for batch in pool.map(read, names) if batch is not None]

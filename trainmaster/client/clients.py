@@ -41,8 +41,7 @@ class Clients:
         self.storage_calls = 0
         """Requests to Cloud Storage so far: each is billed as one operation."""
         self._open = ExitStack()
-        self._jobs: dict[str, JobServiceClient] = {}
-        self._pools: dict[str, PersistentResourceServiceClient] = {}
+        self._regional: dict[tuple[object, str], Any] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -76,23 +75,32 @@ class Clients:
         return self.jobs_of_region(self.context.region)
 
     def jobs_of_region(self, region: str) -> "JobServiceClient":
-        if region not in self._jobs:
-            import_parts_of(*VERTEX_CLIENT)
-            self._jobs[region] = job_client(
-                project=self.context.project, region=region, vertex_host=self.context.vertex_host
-            )
-            self._open.callback(self._jobs[region].transport.close)
-        return self._jobs[region]
+        import_parts_of(*VERTEX_CLIENT)
+        from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
+
+        return self._in_region(region, JobServiceClient)
 
     def pools_of_region(self, region: str) -> "PersistentResourceServiceClient":
-        if region not in self._pools:
-            import_parts_of(*VERTEX_CLIENT)
-            from google.cloud.aiplatform_v1.services import persistent_resource_service as service
+        import_parts_of(*VERTEX_CLIENT)
+        from google.cloud.aiplatform_v1.services.persistent_resource_service import (
+            PersistentResourceServiceClient,
+        )
 
-            kind = service.PersistentResourceServiceClient
-            self._pools[region] = vertex_client(kind, self.context.project, region, self.context.vertex_host)
-            self._open.callback(self._pools[region].transport.close)
-        return self._pools[region]
+        return self._in_region(region, PersistentResourceServiceClient)
+
+    def _in_region(self, region: str, kind: Callable[..., _Client]) -> _Client:
+        """The client of one of Vertex AI's services. Users whose credentials name no quota project use the context's."""
+        if (kind, region) not in self._regional:
+            project, options = self.context.project, _local(self.context.vertex_host)
+            if not options:
+                host = f"{region}-aiplatform.googleapis.com"
+                credentials = default_credentials(project)
+                options = {"credentials": credentials, "client_options": {"api_endpoint": host}}
+            made: Any = kind(transport="rest", **options)
+            self._regional[(kind, region)] = made
+            self._open.callback(made.transport.close)
+        found: _Client = self._regional[(kind, region)]
+        return found
 
     def read_job(self, name: str) -> Any:  # Any: proto-plus messages are untyped
         """The custom or tuning job of this resource name.
@@ -128,24 +136,6 @@ def storage_client(context: Context) -> "StorageClient":
     from google.cloud import storage
 
     return storage.Client(project=context.project, **_local(context.storage_host))
-
-
-def job_client(*, project: str, region: str, vertex_host: str | None) -> "JobServiceClient":
-    """A client of the region's jobs. Users whose credentials name no quota project use that of `project`."""
-    from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
-
-    return vertex_client(JobServiceClient, project, region, vertex_host)
-
-
-def vertex_client(
-    kind: Callable[..., _Client], project: str, region: str, vertex_host: str | None
-) -> _Client:
-    """The client of one of Vertex AI's services."""
-    client = partial(kind, transport="rest")
-    if vertex_host is not None:
-        return client(**_local(vertex_host))
-    host = f"{region}-aiplatform.googleapis.com"
-    return client(credentials=default_credentials(project), client_options={"api_endpoint": host})
 
 
 def default_credentials(project: str, *, replace: bool = False) -> "Credentials":

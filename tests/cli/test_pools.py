@@ -100,6 +100,15 @@ def test_one_that_runs_jobs_is_removed_only_on_request(context: Served) -> None:
     assert jobs.get_custom_job(name=job.name).state.name in ("JOB_STATE_CANCELLING", "JOB_STATE_CANCELLED")
 
 
+def test_pools_are_those_of_all_teams(context: Served) -> None:
+    document = deployment()
+    document["policy"] |= {"pools": POOLS, "teams": {"vision": {}, "speech": {}}}
+    context.write("ledger", DEPLOYMENT_OBJECT, document)
+    assert context.trainmaster("pools", "create", "short").status == 0
+    costs = context.trainmaster("costs")
+    assert (costs.status, "pool short" in costs.out) == (0, True), costs.err
+
+
 def test_a_plan_shows_the_pool_first_and_what_it_saves(context: Served, tmp_path: Path) -> None:
     file = tmp_path / "m.yaml"
     file.write_text(

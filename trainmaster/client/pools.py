@@ -1,6 +1,6 @@
 """Persistent resources, with the caller's own credentials: those of the policy's pools, and others in its regions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -10,7 +10,7 @@ from trainmaster.client.deployment import read_deployment
 from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.runs.costs import PoolCost
 from trainmaster.client.runs.listing import Filters
-from trainmaster.client.submission.terms import Terms, deployed_terms
+from trainmaster.client.submission.terms import deployed_policy
 from trainmaster.orchestrator.core.admission.cost import role_prices
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.codec import encoded
@@ -47,35 +47,28 @@ class ListedPool:
         document: Any = encoded(self)
         return dict(document)
 
-    def cost(self, since: datetime | None, now: datetime) -> Decimal | None:
-        """What it has cost since then, with as many machines as now; None: unknown, or it does not exist."""
-        if self.since is None or self.per_hour is None:
-            return None
-        ran_s = max(0.0, (now - max(self.since, since or self.since)).total_seconds())
-        return self.per_hour * Decimal(str(ran_s)) / 3600
-
 
 def pool_costs(clients: "Clients", filters: Filters) -> tuple[PoolCost, ...]:
-    """Of those that exist, if the policy has pools; what was deleted before is in the bill alone.
+    """Of those that exist, if the policy has pools, with as many machines as now; the bill alone has what was deleted.
 
     Raises:
         google.api_core.exceptions.GoogleAPICallError: they cannot be listed.
     """
     try:
-        has_pools = bool(read_deployment(clients).policy.get("pools"))
+        found = list_pools(clients) if read_deployment(clients).policy.get("pools") else []
     except (NotFound, ClientRefused):
-        has_pools = False
+        return ()
     until = filters.before or datetime.now(UTC)
-    return tuple(
-        PoolCost(
-            id=one.id,
-            region=one.region,
-            currency=one.currency,
-            per_hour=one.per_hour,
-            cost=one.cost(filters.since, until),
-        )
-        for one in (list_pools(clients) if has_pools else ())
-        if one.state != ABSENT
+    return tuple(_cost(one, filters.since, until) for one in found if one.state != ABSENT)
+
+
+def _cost(listed: ListedPool, since: datetime | None, until: datetime) -> PoolCost:
+    cost, per_hour = None, listed.per_hour
+    if listed.since is not None and per_hour is not None:
+        ran_s = (until - max(listed.since, since or listed.since)).total_seconds()
+        cost = per_hour * Decimal(str(max(ran_s, 0.0))) / 3600
+    return PoolCost(
+        id=listed.id, region=listed.region, currency=listed.currency, per_hour=per_hour, cost=cost
     )
 
 
@@ -86,8 +79,14 @@ def list_pools(clients: "Clients", ids: Sequence[str] = ()) -> list[ListedPool]:
         NotFound, ClientRefused: the deployment's policy cannot be read, or there are no such pools, all of which are named.
         google.api_core.exceptions.GoogleAPICallError: they cannot be listed.
     """
-    terms = deployed_terms(clients)
-    found = {(one.id, one.region): one for one in _all_pools(clients, terms)}
+    policy, prices, _ = deployed_policy(clients)
+    rows = {(pool.id, pool.region): pool for pool in policy.pools}
+    found = {key: _priced(pool, prices) for key, pool in rows.items()}
+    for region in policy.region_names:
+        place = location_name(clients.context.project, region)
+        for resource in clients.pools_of_region(region).list_persistent_resources(parent=place):
+            one = _listed(resource, prices)
+            found[(one.id, region)] = replace(one, pool=rows.get((one.id, region)))
     known = {one.id for one in found.values()}
     if unknown := [one for one in ids if one not in known]:
         known_text = ", ".join(sorted(known)) or "none; the policy's `pools` name them"
@@ -95,18 +94,7 @@ def list_pools(clients: "Clients", ids: Sequence[str] = ()) -> list[ListedPool]:
     return [one for one in found.values() if not ids or one.id in ids]
 
 
-def _all_pools(clients: "Clients", terms: Terms) -> Iterator[ListedPool]:
-    pools = terms.policy.pools if terms.policy else ()
-    regions = terms.policy.region_names if terms.policy else (clients.context.region,)
-    for pool in pools:
-        yield _priced(pool, terms.prices)
-    for region in regions:
-        place = location_name(clients.context.project, region)
-        for resource in clients.pools_of_region(region).list_persistent_resources(parent=place):
-            yield _listed(resource, pools, terms.prices)
-
-
-def _listed(resource: Any, pools: Sequence[RunPool], prices: Prices) -> ListedPool:  # Any: proto-plus
+def _listed(resource: Any, prices: Prices) -> ListedPool:  # Any: proto-plus
     machines, first = resource.resource_pools, resource.resource_pools[0]
     spec = first.machine_spec
     kind = {"type": spec.accelerator_type.name, "count": spec.accelerator_count}
@@ -118,12 +106,9 @@ def _listed(resource: Any, pools: Sequence[RunPool], prices: Prices) -> ListedPo
         count=first.replica_count,
         accelerator=kind if spec.accelerator_count else None,
     )
+    used = sum(one.used_replica_count for one in machines)
     return replace(
-        _priced(row, prices),
-        state=resource.state.name,
-        used=sum(one.used_replica_count for one in machines),
-        since=resource.start_time or None,
-        pool=next((pool for pool in pools if (pool.id, pool.region) == (pool_id, region)), None),
+        _priced(row, prices), state=resource.state.name, used=used, since=resource.start_time or None
     )
 
 
@@ -136,9 +121,7 @@ def _priced(pool: RunPool, prices: Prices) -> ListedPool:
     return ListedPool(
         id=pool.id,
         region=pool.region,
-        machine=f"{pool.machine} with {accelerator.count} {accelerator.type}"
-        if accelerator
-        else pool.machine,
+        machine=pool.machine + (f" with {accelerator.count} {accelerator.type}" if accelerator else ""),
         machines=pool.count,
         currency=prices.currency,
         per_hour=None if price.unknown else price.per_hour,
@@ -152,8 +135,7 @@ def create_pools(clients: "Clients", pools: Sequence[ListedPool]) -> Mapping[str
     Raises:
         ClientRefused: some exist already, or are in no policy; nothing was created.
     """
-    wrong = [f"{one.id} is {one.state} already" for one in pools if one.state != ABSENT]
-    if wrong:
+    if wrong := [f"{one.id} is {one.state} already" for one in pools if one.state != ABSENT]:
         raise ClientRefused("\n".join(wrong))
     return {one.id: _create(clients, one.pool) for one in pools if one.pool is not None}
 

@@ -79,24 +79,30 @@ def deployed_terms(clients: "Clients") -> Terms:
     """Those that the context's deployment publishes.
 
     Raises:
-        NotFound: it publishes none: an older version made it, or none is there.
-        ClientRefused: this version cannot read them, and the message has every fault; or the policy has teams, and the
-            context names none of them.
+        NotFound, ClientRefused: as `deployed_policy`; or the policy has teams, and the context names none of them.
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
     """
-    context, deployment = clients.context, read_deployment(clients)
+    policy, prices, version = deployed_policy(clients)
+    rules, source = rules_for(clients.context, policy), f"as deployed, version {version}"
+    return Terms(context=clients.context, rules=rules, prices=prices, source=source)
+
+
+def deployed_policy(clients: "Clients") -> tuple[Policy, Prices, str]:
+    """The policy, of all teams, the prices and the version of the context's deployment.
+
+    Raises:
+        NotFound: it publishes none: an older version made it, or none is there.
+        ClientRefused: this version cannot read them, and the message has every fault.
+        google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
+    """
+    deployment = read_deployment(clients)
     _refuse(schema_faults(schema("policy.v1"), deployment.policy), "policy")
     _refuse(schema_faults(schema("prices.v1"), deployment.prices), "price table")
     try:
-        policy = policy_from(deployment.policy, names_of(context))
+        policy = policy_from(deployment.policy, names_of(clients.context))
     except ValueError as error:
         raise ClientRefused(f"The deployed policy: {error}") from error
-    return Terms(
-        context=context,
-        rules=rules_for(context, policy),
-        prices=prices_from(deployment.prices),
-        source=f"as deployed, version {deployment.version}",
-    )
+    return policy, prices_from(deployment.prices), deployment.version
 
 
 def terms_with_policy(context: Context, file: Path | None = None) -> Terms:

@@ -78,10 +78,10 @@ class Letter:
         return f"projects/{project}/subscriptions/{name}"
 
     @property
-    def deliveries(self) -> str:
-        """The approximate number of deliveries, `?` if unknown; Pub/Sub counts on a best-effort basis."""
+    def deliveries(self) -> int | None:
+        """The approximate number of deliveries, None if unknown; Pub/Sub counts on a best-effort basis."""
         found = self.attributes.get(f"{_FORWARDED}SourceDeliveryCount", "")
-        return found if _COUNT.fullmatch(found) else "?"
+        return int(found) if _COUNT.fullmatch(found) else None
 
     @property
     def published_at(self) -> datetime:

@@ -10,8 +10,9 @@ from google.api_core.exceptions import DeadlineExceeded
 from trainmaster.client.dead_letters.letter import Letter
 
 if TYPE_CHECKING:
-    from google.pubsub_v1 import PublisherClient, SubscriberClient
     from google.pubsub_v1.types import ReceivedMessage
+
+    from trainmaster.client.clients import Clients
 
 QUIET_S, LOCAL_QUIET_S = (4.0,), (0.7, 4.0)
 """The time-outs of pulls, each tried after no answer came within the one before it.
@@ -32,20 +33,11 @@ class SourceGoneError(Exception):
 class Mailbox:
     """The letters of one subscription. Every call raises `google.api_core`'s errors unchanged."""
 
-    def __init__(
-        self,
-        *,
-        subscriber: "SubscriberClient",
-        publisher: "PublisherClient",
-        project: str,
-        subscription_id: str,
-        quiet_s: Sequence[float],
-    ) -> None:
-        self._subscriber = subscriber
-        self._publisher = publisher
-        self._project = project
-        self._quiet_s = quiet_s
-        self._subscription_name = f"projects/{project}/subscriptions/{subscription_id}"
+    def __init__(self, clients: "Clients", subscription_id: str) -> None:
+        self._subscriber, self._publisher = clients.pubsub
+        self._project = clients.context.project
+        self._quiet_s = LOCAL_QUIET_S if clients.context.pubsub_host else QUIET_S
+        self._subscription_name = f"projects/{self._project}/subscriptions/{subscription_id}"
         self._topic_of = cache(self._topic_name)
         self._dead_letter_topic = cache(self._own_topic)
         self._held: dict[str, str] = {}

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.dead_letters.letter import Letter, NoSourceError, event_key
-from trainmaster.client.dead_letters.mailbox import AT_MOST, LOCAL_QUIET_S, QUIET_S, Mailbox
+from trainmaster.client.dead_letters.mailbox import AT_MOST, Mailbox
 from trainmaster.client.dead_letters.reasons import FunctionLine, Reasons
 from trainmaster.client.errors import NotFound
 from trainmaster.orchestrator.core.documents.codec import encoded
@@ -109,18 +109,10 @@ def open_letters(
     """
     from google.api_core.exceptions import NotFound as NoSubscription
 
-    context = clients.context
-    subscriber, publisher = clients.pubsub
-    mailbox = Mailbox(
-        subscriber=subscriber,
-        publisher=publisher,
-        project=context.project,
-        subscription_id=subscription_id,
-        quiet_s=LOCAL_QUIET_S if context.pubsub_host else QUIET_S,
-    )
+    mailbox, reasons = Mailbox(clients, subscription_id), Reasons(clients.logs, clients.context.project)
     try:
         with mailbox.letters() as letters:
-            yield _opened_selection(ids, mailbox, letters, Reasons(clients.logs, context.project))
+            yield _opened_selection(ids, mailbox, letters, reasons)
     except NoSubscription as fault:
         raise NotFound(
             f"{fault.message}\nThe dead letters are kept by the subscription {subscription_id!r} of the topology; "
@@ -152,9 +144,13 @@ def _opened_selection(
 
 
 def _listed_letter(letter: Letter, failure: FunctionLine | None) -> ListedLetter:
-    subscription, refusal = source_of(letter)
+    subscription, refusal = None, None
+    try:
+        subscription = letter.subscription_name.rpartition("/")[2]
+    except NoSourceError as fault:
+        refusal = str(fault)
     bucket, name, generation = letter.object or (None, "", None)
-    text, as_hex = payload_of(letter.data, PAYLOAD_MAX_BYTES)
+    text, as_hex = _payload_of(letter.data)
     return ListedLetter(
         id=letter.id,
         subscription=subscription,
@@ -163,7 +159,7 @@ def _listed_letter(letter: Letter, failure: FunctionLine | None) -> ListedLetter
         object_generation=generation,
         published_at=letter.published_at,
         given_up_at=letter.given_up_at,
-        deliveries=int(letter.deliveries) if letter.deliveries.isdecimal() else None,
+        deliveries=letter.deliveries,
         reason=failure.text if failure else None,
         run_id=failure.run_id or None if failure else None,
         attributes=letter.own_attributes,
@@ -173,19 +169,11 @@ def _listed_letter(letter: Letter, failure: FunctionLine | None) -> ListedLetter
     )
 
 
-def source_of(letter: Letter) -> tuple[str | None, str | None]:
-    """The id of the subscription that gave the letter up, or why it cannot be replayed; the other is None."""
+def _payload_of(data: bytes) -> tuple[str | None, str | None]:
+    """The first PAYLOAD_MAX_BYTES, as text if they are UTF-8, else in hexadecimal; the other is None."""
+    cut = data[:PAYLOAD_MAX_BYTES]
     try:
-        return letter.subscription_name.rpartition("/")[2], None
-    except NoSourceError as fault:
-        return None, str(fault)
-
-
-def payload_of(data: bytes, most: int) -> tuple[str | None, str | None]:
-    """The first `most` bytes, as text if they are UTF-8, else in hexadecimal; the other is None."""
-    cut = data[:most]
-    try:
-        decoder = getincrementaldecoder("utf-8")()
-        return decoder.decode(cut, final=len(data) <= most), None  # the cut may be within a character
+        is_whole = len(data) <= PAYLOAD_MAX_BYTES  # the cut may be within a character
+        return getincrementaldecoder("utf-8")().decode(cut, final=is_whole), None
     except UnicodeDecodeError:
         return None, cut.hex(" ")

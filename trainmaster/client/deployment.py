@@ -51,18 +51,30 @@ def read_deployment(clients: "Clients") -> Deployment:
     """
     from trainmaster.client.find import read_document  # not for the stack, which starts sooner
 
-    context = clients.context
-    document = read_document(clients, DEPLOYMENT_OBJECT)
+    context, found = clients.context, read_document(clients, DEPLOYMENT_OBJECT)
+    uri = object_uri(context.ledger_bucket, DEPLOYMENT_OBJECT)
     again = (
         f"trainmaster deploy --project {context.project} --region {context.region}"
         if context.state is None
         else "trainmaster down, then trainmaster up --detach"
     )
-    if document is None:
+    if found is None:
         raise NotFound(
-            f"{_uri(clients)} does not exist: an older version made this deployment, or none is there. Update it: {again}"
+            f"{uri} does not exist: an older version made this deployment, or none is there. Update it: {again}"
         )
-    return parse_deployment(document, _uri(clients), again)
+    if found.get("schema") != DEPLOYMENT_SCHEMA:
+        raise ClientRefused(
+            f"{uri} is {found.get('schema')!r}, and this version ({VERSION}) reads {DEPLOYMENT_SCHEMA!r}. "
+            f"Version {found.get('version')!r} deployed it: use that one, or deploy this one: {again}"
+        )
+    faults = [
+        *(f"$.{name}: expected a text" for name in _TEXTS if not isinstance(found.get(name), str)),
+        *(f"$.{name}: expected names by role" for name in _TABLES if not _is_table(found.get(name))),
+        *(f"$.{name}: expected a document" for name in _DOCUMENTS if not isinstance(found.get(name), dict)),
+    ]
+    if faults:
+        raise ClientRefused("\n".join([f"{uri} is damaged. Deploy again: {again}", *faults]))
+    return Deployment(**{name: found[name] for name in (*_TEXTS, *_TABLES, *_DOCUMENTS)})
 
 
 def admission_of(deployment: Deployment) -> Admission:
@@ -87,34 +99,8 @@ def read_admission(clients: "Clients") -> tuple[Admission | None, str]:
         return None, str(unknown)
 
 
-def parse_deployment(document: object, uri: str, again: str) -> Deployment:
-    """The deployment in the object at `uri`; `again` is the command that writes it again.
-
-    Raises:
-        ClientRefused: another version wrote it, or it is damaged; the message has every fault.
-    """
-    found = document if isinstance(document, dict) else {}
-    if found.get("schema") != DEPLOYMENT_SCHEMA:
-        raise ClientRefused(
-            f"{uri} is {found.get('schema')!r}, and this version ({VERSION}) reads {DEPLOYMENT_SCHEMA!r}. "
-            f"Version {found.get('version')!r} deployed it: use that one, or deploy this one: {again}"
-        )
-    faults = [
-        *(f"$.{name}: expected a text" for name in _TEXTS if not isinstance(found.get(name), str)),
-        *(f"$.{name}: expected names by role" for name in _TABLES if not _is_table(found.get(name))),
-        *(f"$.{name}: expected a document" for name in _DOCUMENTS if not isinstance(found.get(name), dict)),
-    ]
-    if faults:
-        raise ClientRefused("\n".join([f"{uri} is damaged. Deploy again: {again}", *faults]))
-    return Deployment(**{name: found[name] for name in (*_TEXTS, *_TABLES, *_DOCUMENTS)})
-
-
 def _is_table(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
-
-
-def _uri(clients: "Clients") -> str:
-    return object_uri(clients.context.ledger_bucket, DEPLOYMENT_OBJECT)
 
 
 def deployment_document(

@@ -10,8 +10,8 @@ import pytest
 from tests.client.rule_documents import write_rules
 from tests.client.served import Served, served_context
 from trainmaster.client.errors import ClientRefused, NotFound, TimedOut
+from trainmaster.client.rules.changing import pause_refusal, set_enabled, with_enabled
 from trainmaster.client.rules.listing import find_rule
-from trainmaster.client.rules.pausing import pause_refusal, set_enabled, with_enabled
 
 WEEKLY = b"""# every Monday
 when:

@@ -230,8 +230,8 @@ def resume(clients: "Clients", rules: tuple[str, ...], wait_s: float) -> int:
 
 
 def _set_enabled(clients: "Clients", names: Sequence[str], wait_s: float, *, enabled: bool) -> int:
+    from trainmaster.client.rules.changing import is_already, pause_refusal, set_enabled
     from trainmaster.client.rules.found_rule import state_word
-    from trainmaster.client.rules.pausing import is_already, pause_refusal, set_enabled
 
     found = _find_rules(clients, names)
     waiting = [each for each in found if not is_already(each, enabled=enabled)]

@@ -4,10 +4,9 @@ import shlex
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from trainmaster.client.rules.changing import fire_refusal, fire_rule
+from trainmaster.client.rules.changing import fire_refusal, fire_rule, pause_refusal, set_enabled
 from trainmaster.client.rules.found_rule import FoundRule, state_word
 from trainmaster.client.rules.listing import find_rule
-from trainmaster.client.rules.pausing import pause_refusal, set_enabled
 from trainmaster.client.shown.rule_lines import WHILE_RUNNING, limits_text
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.web.source import AnswerAge

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from trainmaster.client.rules.changing import fire_refusal
+from trainmaster.client.rules.changing import fire_refusal, pause_refusal
 from trainmaster.client.rules.found_rule import Awaited, FoundRule
 from trainmaster.client.rules.listing import RuleFile, list_rules, read_rule_file
-from trainmaster.client.rules.pausing import pause_refusal
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.client.runs.reports import reported_faults
 from trainmaster.client.shown.rule_lines import idle_text, standing_reasons, version_facts

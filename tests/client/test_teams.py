@@ -17,7 +17,7 @@ from trainmaster.client.rules.changing import examined_rules
 from trainmaster.client.rules.orders import give_order
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.examination import examination_of
-from trainmaster.client.submission.send import publish
+from trainmaster.client.submission.send import started_with
 from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import (
     SHIPPED_POLICY,
@@ -90,7 +90,7 @@ def test_a_teams_request_and_script_go_into_its_folders(tmp_path: Path) -> None:
 def test_a_teams_request_is_not_published_on_the_shared_topic(served: Served) -> None:
     made = examination_of(RequestSource(file="r.yaml", content=REQUEST), terms("vision"))
     with pytest.raises(ClientRefused, match="Submit it without --key"):
-        publish(served.clients, made, "nightly")
+        started_with(served.clients, made, "nightly")
 
 
 def test_a_teams_rule_is_checked_and_dropped_under_its_name(served: Served) -> None:

@@ -92,7 +92,8 @@ def check_selection(selection: Selection, record: RunRecord) -> None:
         0 < len(number) < NUMBER_MAX_CHARS and number.isdecimal() and int(number) < sizes.get(pool, 0)
     )
     if not is_replica and selection.replica != SERVICE:
-        named = ", ".join(_replicas(name, size) for name, size in sizes.items())
+        ends = {name: "" if size == 1 else f" to {name}-{size - 1}" for name, size in sizes.items()}
+        named = ", ".join(f"{name}-0{end}" for name, end in ends.items())
         raise NotFound(
             f"{record.run_id} has no replica {selection.replica!r}. It has {named}; "
             f"{SERVICE} is Vertex AI itself."
@@ -121,10 +122,6 @@ def pool_sizes(cluster: Cluster) -> list[tuple[str, int]]:
     return [
         (f"workerpool{place}", pool.replicas) for place, pool in enumerate(cluster.pools) if pool is not None
     ]
-
-
-def _replicas(pool: str, size: int) -> str:
-    return f"{pool}-0" if size == 1 else f"{pool}-0 to {pool}-{size - 1}"
 
 
 class JobLogReader:

@@ -51,7 +51,7 @@ def read_admission_objects(
     started = read_starts(clients, now) if starts is None else starts
     return AdmissionObjects(
         places=_parse_places(waiting),
-        slots=[slot for blob in slots if (slot := _parse_slot(blob)) is not None],
+        slots=[slot for slot in map(_parse_slot, slots) if slot is not None],
         starts=started,
         complete=max(len(waiting), len(slots), 2 * len(started)) < OBJECTS_MAX,  # a start and its end
     )

@@ -35,13 +35,11 @@ def candidate_of(record: RunRecord) -> Candidate | None:
 
 def installed_uri(record: RunRecord) -> str | None:
     """The list of the packages with which the script runs; of a tuning that of its first trial. None before the start."""
-    candidate, has_started = (
-        candidate_of(record),
-        record.job is not None and record.job.start_time is not None,
-    )
-    if candidate is None or not has_started or not isinstance(candidate.spec.cluster.chief.program, Script):
+    candidate, job = candidate_of(record), record.job
+    if candidate is None or job is None or job.start_time is None:
         return None
-    return f"{record.output_uri}{'/1' if is_tuning(record) else ''}/{INSTALLED}"
+    is_script = isinstance(candidate.spec.cluster.chief.program, Script)
+    return f"{record.output_uri}{'/1' if is_tuning(record) else ''}/{INSTALLED}" if is_script else None
 
 
 def cost_so_far(record: RunRecord, now: datetime) -> Decimal | None:

@@ -154,10 +154,8 @@ def _at_this_pace(record: RunRecord, end: datetime, now: datetime) -> Iterator[s
     started = record.job.start_time if record.job else None
     if record.request is None or started is None:
         return
-    estimate, timeout_s = (
-        record.request.estimate,
-        mapping_at(record.request.document, "scheduling").get("timeout_s"),
-    )
+    estimate = record.request.estimate
+    timeout_s = mapping_at(record.request.document, "scheduling").get("timeout_s")
     if isinstance(timeout_s, int) and end > (stop := started + timedelta(seconds=timeout_s)):
         yield f"will exceed timeout_s ({timeout_s}) at this pace: it is cancelled in {span(stop - now)}"
     cost = cost_so_far(record, end) or Decimal(0)

@@ -243,13 +243,11 @@ def _sent_with(clients: "Clients", examination: Examination, key: str) -> Sent:
 
 
 def publish(clients: "Clients", examination: Examination, key: str) -> Sent:
-    """Publish the request with this idempotency key: any number of calls with one key start one run.
+    """Publish the request, of which `started_with` found no run: any number of calls with one key start one run.
 
     Raises:
-        ClientRefused: as `started_with`, which is called first.
+        google.api_core.exceptions.GoogleAPICallError: as `Clients.publish_request`.
     """
-    if (earlier := started_with(clients, examination, key)) is not None:
-        return earlier
     sent = _sent_with(clients, examination, key)
     clients.publish_request(examination.content, key, _sender_of(clients, examination))
     return sent

@@ -14,12 +14,8 @@ from trainmaster.client.watch.sighting import Sighting
 from trainmaster.orchestrator.core.runs.record import RunRecord, Source
 from trainmaster.orchestrator.core.runs.states import RunState
 
-WAITING, LAST_TRIAL_ENDED, MODEL_EXPORTED, JOB_ENDED = (
-    "Waiting",
-    "Last trial ended",
-    "Model exported",
-    "Job ended",
-)
+WAITING, LAST_TRIAL_ENDED = "Waiting", "Last trial ended"
+MODEL_EXPORTED, JOB_ENDED = "Model exported", "Job ended"
 AFTER_TRAINING = frozenset({LAST_TRIAL_ENDED, MODEL_EXPORTED, JOB_ENDED})
 """Titles of stages that follow the progress of replicas and trials."""
 

@@ -20,8 +20,7 @@ class _WithProgram(click.Command):
 
 
 @click.command(
-    cls=_WithProgram,
-    epilog="After `--`: the program to start in a smoke run, or only its arguments.",
+    cls=_WithProgram, epilog="After `--`: the program to start in a smoke run, or only its arguments."
 )
 @click.argument("tree", type=_PATH, default=".", metavar="[TREE_OR_FILE]")
 @click.option("--request", type=_PATH, help="The request that will run the program, in any dialect.")

@@ -243,9 +243,7 @@ def print_data(document: Mapping[str, Any] | list[Any], output: str) -> None:
 
 
 def print_for_programs(
-    output: str,
-    document: Callable[[], Mapping[str, Any] | list[Any]],
-    names: Iterable[str] = (),
+    output: str, document: Callable[[], Mapping[str, Any] | list[Any]], names: Iterable[str] = ()
 ) -> bool:
     """Print the document or the names, if `-o` asks for these; False if it asks for the verb's screen."""
     if output == NAME:

@@ -36,12 +36,7 @@ if TYPE_CHECKING:
 @output_option(TABLE, JSON, YAML)
 @takes_context
 def costs(
-    clients: "Clients",
-    *,
-    by: str,
-    since: datetime | None,
-    before: datetime | None,
-    output: str,
+    clients: "Clients", *, by: str, since: datetime | None, before: datetime | None, output: str
 ) -> int:
     """Show what runs have cost, and what those that have not ended may still cost, the dearest group first.
 

@@ -62,7 +62,7 @@ _OF_DATA = {
     # Not a placeholder, and not the word itself, as in examples.
     "a password in a URI": re.compile(
         r"[a-z0-9+.-]://[^/\s:@$]{1,200}:(?!(?i:pass|password|passwd|secret|token)@)[^/\s:@${}<>%*\[\]]{3,200}@"
-    ),
+    )
 }
 """In place of those of the same names. Programs and their tests have them as examples, and fill them in as they run."""
 _OF_VARIABLES = {

@@ -115,10 +115,7 @@ def plan_of(examination: Examination) -> Plan | None:
             for candidate in candidates
         ),
         runs=request.runs if request.runs > 1 else None,
-        not_checked=(
-            "the queue, limits and caps of a deployment",
-            "whether the file was submitted before",
-        ),
+        not_checked=("the queue, limits and caps of a deployment", "whether the file was submitted before"),
     )
 
 

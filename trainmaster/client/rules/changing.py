@@ -55,12 +55,7 @@ def _read_template(clients: "Clients", uri: str) -> bytes | None:
 
 
 def drop_rule(
-    clients: "Clients",
-    name: str,
-    content: bytes,
-    *,
-    if_generation: int | None = None,
-    timeout_s: float,
+    clients: "Clients", name: str, content: bytes, *, if_generation: int | None = None, timeout_s: float
 ) -> RuleStatus:
     """Write the rule's file to the inbox under this name, and return its status once this version is answered.
 

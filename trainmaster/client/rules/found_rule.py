@@ -112,12 +112,7 @@ class FoundRule:
         return Awaited(text=f"{member}{', which has come' if came else ''}", due_at=came.at if came else None)
 
     def _due_at(
-        self,
-        condition: Condition,
-        members: Sequence["Awaited"],
-        rule: Rule,
-        now: datetime,
-        free_at: datetime,
+        self, condition: Condition, members: Sequence["Awaited"], rule: Rule, now: datetime, free_at: datetime
     ) -> datetime | None:
         """When the condition fires the rule if nothing more happens; None if that depends on an event."""
         timer = next((member for member in members_of(condition) if isinstance(member, Schedule)), None)

@@ -84,8 +84,9 @@ def run_facts(found: "Explanation", record: "RunRecord", now: datetime, *, is_lo
     """Each step of the run, in the order in which it happened."""
     yield "run", [record.run_id]
     yield STATE, [state_text(record, now)]
-    yield "event", [_event(record.source)]
-    yield from _rule_facts(record.source)
+    source, late = record.source, record.source.received_at - record.source.event_time
+    yield "event", [f"{source_text(source)} at {utc_text(source.event_time)}, received {span(late)} later"]
+    yield from _rule_facts(source)
     if record.request is not None and candidate_of(record) is not None:
         yield "request", [f"{record.request.model_name}, as written: {record.request.original.uri}"]
     yield from sender_facts(record)
@@ -100,11 +101,6 @@ def run_facts(found: "Explanation", record: "RunRecord", now: datetime, *, is_lo
     yield from _model_facts(record)
     yield from cost_facts(record, now)
     yield from fault_facts(record)
-
-
-def _event(source: "Source") -> str:
-    late = source.received_at - source.event_time
-    return f"{source_text(source)} at {utc_text(source.event_time)}, received {span(late)} later"
 
 
 def _rule_facts(source: "Source") -> Iterator[Fact]:

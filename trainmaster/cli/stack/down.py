@@ -32,7 +32,7 @@ def down(state: Path) -> int:
         return 0
     click.echo(f"No stack is running on {str(state)!r}.")
     for other in running_stacks(Path.cwd(), settings_folder()):
-        talk(_of_here(other) if is_of(other, Path.cwd()) else _of_another_folder(other))
+        talk(_of_other(other))
     return 0
 
 
@@ -72,13 +72,9 @@ def of_unfinished(runs: int, state: Path) -> str:
     return f"{said} again at the next: {start_command(state)}"
 
 
-def _of_here(state: Path) -> str:
-    command = shlex.join(["trainmaster", "down", "--state", str(state)])
-    return f"One is running on {str(state)!r}. To stop it: {command}"
-
-
-def _of_another_folder(state: Path) -> str:
+def _of_other(state: Path) -> str:
     since = started_at(state)
     when = f" since {since.astimezone():%Y-%m-%d %H:%M}" if since is not None else ""
-    command = shlex.join(["trainmaster", "down", "--state", str(state)])
-    return f"Another folder's stack is running{when}. To stop it: {command}"
+    is_here = is_of(state, Path.cwd())
+    one = f"One is running on {str(state)!r}" if is_here else f"Another folder's stack is running{when}"
+    return f"{one}. To stop it: {shlex.join(['trainmaster', 'down', '--state', str(state)])}"

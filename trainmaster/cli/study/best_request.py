@@ -6,7 +6,7 @@ from typing import Any
 
 from trainmaster.client.errors import NotFound
 from trainmaster.client.study.read import TuningStudy
-from trainmaster.client.study.study import StudyTrial, Value
+from trainmaster.client.study.study import StudyTrial
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.requests.draft import names_program
 
@@ -54,9 +54,5 @@ def _flags(trial: StudyTrial, parameters: Mapping[str, object]) -> Iterator[str]
     """`--NAME=VALUE` as the service passes them: only a double parameter's whole numbers have a decimal point."""
     for name, value in trial.parameters.items():
         is_double = mapping_at(parameters, name).get("type") == "double"
-        yield f"--{name}={_text(value, is_double=is_double)}".replace("${", "$${")
-
-
-def _text(value: Value, *, is_double: bool) -> str:
-    whole = isinstance(value, float) and value.is_integer() and not is_double
-    return str(int(value)) if whole else str(value)
+        is_whole = isinstance(value, float) and value.is_integer() and not is_double
+        yield f"--{name}={int(value) if is_whole else value}".replace("${", "$${")

@@ -22,16 +22,12 @@ def idle_gpus(request: Request, packed: Packed) -> Fault | None:
     count, role = max(
         ((pool.accelerator.count, role) for role, pool in roles if pool.accelerator), default=(1, "")
     )
-    if count == 1 or launcher != "none" or _may_use_several(packed):
+    sources = (packed.folder / name for name in packed.files if name.endswith(".py"))
+    texts = (path.read_text(encoding="utf-8", errors="replace") for path in (packed.script, *sources))
+    if count == 1 or launcher != "none" or any(map(_USES_SEVERAL.search, texts)):
         return None
     return Fault(
         at=("cluster", role),
         problem=f"{count} GPUs, one process: {packed.file} names nothing that uses more than one of them",
         repair="for a process on each GPU add --launcher torchrun, and use torch.distributed; or ask for one GPU",
     )
-
-
-def _may_use_several(packed: Packed) -> bool:
-    sources = (packed.folder / name for name in packed.files if name.endswith(".py"))
-    texts = (path.read_text(encoding="utf-8", errors="replace") for path in (packed.script, *sources))
-    return any(_USES_SEVERAL.search(text) for text in texts)

@@ -41,7 +41,8 @@ def init(folder: Path) -> int:
         if has_script
         else {each: _starter(each.name) for each in (request, script)}
     )
-    beside = {SCHEMA: _schema(), **({} if has_script else {".gitignore": GIT_IGNORED})}
+    schema = (ROOT / "schemas" / "training_request.v1.schema.json").read_text(encoding="utf-8")
+    beside = {SCHEMA: schema, **({} if has_script else {".gitignore": GIT_IGNORED})}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path, text in written.items():
@@ -79,7 +80,3 @@ def _request_of(folder: Path) -> str:
     """
     text = _starter(REQUEST).replace("starter", model_name_from(folder.resolve().name))
     return re.sub(r"^(args|champion):", r"# \1:", text, flags=re.MULTILINE)
-
-
-def _schema() -> str:
-    return (ROOT / "schemas" / "training_request.v1.schema.json").read_text(encoding="utf-8")

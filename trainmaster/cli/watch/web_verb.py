@@ -56,17 +56,14 @@ def web(context: str | None, port: int, write: bool, listener: int | None) -> in
                 raise
             raise StackStarting from none
 
+    def say(address: str) -> None:
+        if listener is None:  # else `up` has printed the address
+            click.echo(f"The console: {address}")
+
     # The server sends itself the signal that ended it once more, after its cleanup.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
-        serve(
-            choose,
-            listener=opened,
-            writable=write,
-            is_secret=is_secret,
-            token=token,
-            ready=_say if listener is None else _keep_quiet,
-        )
+        serve(choose, listener=opened, writable=write, is_secret=is_secret, token=token, ready=say)
     return ExitStatus.DONE
 
 
@@ -106,11 +103,3 @@ def _open_socket(port: int) -> socket.socket:
         raise Stop(
             ExitStatus.USAGE, f"--port {port}: {error.strerror}. Choose another, or omit it."
         ) from error
-
-
-def _say(address: str) -> None:
-    click.echo(f"The console: {address}")
-
-
-def _keep_quiet(_address: str) -> None:
-    """`up` has printed the address."""

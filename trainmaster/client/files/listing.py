@@ -119,7 +119,11 @@ def _listed_files(document: Mapping[str, Any], model_uri: str) -> list[RemoteFil
 
 
 def _listing(clients: "Clients", uri: str, sha256: str | None) -> dict[str, Any]:
-    content = _read(clients, uri, LISTING_MAX_BYTES)
+    content = read_bytes(clients.storage, *split_object_uri(uri), LISTING_MAX_BYTES)
+    if content is None:
+        raise NotFound(f"{uri} does not exist any more.")
+    if len(content) > LISTING_MAX_BYTES:
+        raise Damaged(f"{uri} has more than {LISTING_MAX_BYTES} bytes.")
     if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
         raise Damaged(f"{uri} is not the list that the run recorded: its SHA-256 differs.")
     try:
@@ -129,15 +133,6 @@ def _listing(clients: "Clients", uri: str, sha256: str | None) -> dict[str, Any]
     if not isinstance(document, dict) or not isinstance(document.get("files"), list):
         raise Damaged(f"{uri} is not a list of a model's files.")
     return document
-
-
-def _read(clients: "Clients", uri: str, most: int) -> bytes:
-    content = read_bytes(clients.storage, *split_object_uri(uri), most)
-    if content is None:
-        raise NotFound(f"{uri} does not exist any more.")
-    if len(content) > most:
-        raise Damaged(f"{uri} has more than {most} bytes.")
-    return content
 
 
 def objects_below(clients: "Clients", directory_uri: str) -> list[RemoteFile]:

@@ -6,7 +6,7 @@ What Vertex AI itself would answer is known only once it is asked.
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from trainmaster.client.runs.admission_objects import AdmissionObjects
@@ -57,11 +57,13 @@ def limits_now(request: Request, policy: Policy | None, slots: Sequence[Slot]) -
     team = policy.team if policy is not None else None
     covering = limits_of(policy, request.spec.model_name, request.spec.labels, team)
     taken = sorted(slots, key=lambda slot: slot.number)
-    holders = {
-        each.name: tuple(slot.holder for slot in taken if slot.limit == each.name) for each in covering
-    }
     return tuple(
-        LimitNow(name=each.name, text=each.text, jobs=each.slots, holders=holders[each.name])
+        LimitNow(
+            name=each.name,
+            text=each.text,
+            jobs=each.slots,
+            holders=tuple(slot.holder for slot in taken if slot.limit == each.name),
+        )
         for each in covering
     )
 
@@ -86,8 +88,9 @@ def _cap(
         return None
     latest = max((now, *(mark.created_at for mark in starts)))
     cost = request.estimate.at_most * request.runs if request.estimate and request.estimate.at_most else None
-    start = CountedStart(run_id=NEW_RUN, created_at=latest, cost=cost, hour=now, version=sys.maxsize)
-    start = replace(start, runs=request.runs)
+    start = CountedStart(
+        run_id=NEW_RUN, created_at=latest, cost=cost, hour=now, version=sys.maxsize, runs=request.runs
+    )
     return over_cap(policy.admission.caps, starts, start)
 
 

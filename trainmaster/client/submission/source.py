@@ -61,12 +61,19 @@ def read_source(file: str, stdin: BinaryIO) -> RequestSource:
     """The file with this path, standard input for `-`, or nothing but options for NO_FILE.
 
     Raises:
-        UnusableFile: as `read_input`.
+        UnusableFile: as `read_file`, or the file is a Python script or a notebook.
     """
     if file == NO_FILE:
         return RequestSource(file=NO_FILE)
-    folder = Path() if file == STDIN else Path(file).parent
-    return RequestSource(file=file, content=read_input(file, stdin), folder=folder)
+    if file == STDIN:
+        return RequestSource(file=file, content=stdin.read(MAX_REQUEST_BYTES + 1))
+    content = read_file(file, MAX_REQUEST_BYTES)
+    if file.lower().endswith(".py"):
+        submit = shlex.join(["trainmaster", "submit", "--script", file])
+        raise UnusableFile(f"{file}: a Python script, not a request. To submit it: {submit}")
+    if file.lower().endswith(".ipynb"):
+        raise UnusableFile(notebook_text(file))
+    return RequestSource(file=file, content=content, folder=Path(file).parent)
 
 
 def pasted_source(text: str, file: str = "") -> RequestSource:
@@ -82,23 +89,6 @@ def pasted_source(text: str, file: str = "") -> RequestSource:
         )
     content = text.replace("\r\n", "\n").encode("utf-8", "surrogatepass")
     return RequestSource(file=name or STDIN, content=content[: MAX_REQUEST_BYTES + 1], folder=None)
-
-
-def read_input(name: str, stdin: BinaryIO) -> bytes:
-    """The content of the file, or of standard input for `-`; of one too large for a request, one byte too much.
-
-    Raises:
-        UnusableFile: as `read_file`, or the file is a Python script.
-    """
-    if name == STDIN:
-        return stdin.read(MAX_REQUEST_BYTES + 1)
-    content = read_file(name, MAX_REQUEST_BYTES)
-    if name.lower().endswith(".py"):
-        submit = shlex.join(["trainmaster", "submit", "--script", name])
-        raise UnusableFile(f"{name}: a Python script, not a request. To submit it: {submit}")
-    if name.lower().endswith(".ipynb"):
-        raise UnusableFile(notebook_text(name))
-    return content
 
 
 def read_file(name: str, at_most: int) -> bytes:

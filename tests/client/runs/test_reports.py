@@ -1,6 +1,6 @@
 """Faults of a report, read back."""
 
-from trainmaster.client.runs.reports import reported_faults
+from trainmaster.client.shown.run_lines import reported_faults
 
 
 def fault(path: str, line: int | None = None) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """Lines about a run that several screens and pages have."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -17,6 +17,9 @@ from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.terminal import Fact, one_line, plural
 from trainmaster.client.times import minute, span, utc_text
 from trainmaster.orchestrator.core.admission.start_deadline import queued_job
+from trainmaster.orchestrator.core.documents.codec import decoded
+from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.documents.places import TextPlace
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.names import has_form_of_run_id
 from trainmaster.orchestrator.core.policy.currency import shown_money
@@ -39,6 +42,7 @@ CENT = Decimal("0.01")
 REASON_MAX_CHARS = 300
 QUEUED_LONG = timedelta(minutes=10)
 """From then on lists of runs say that a job is queued."""
+_TEXTS = ("path", "problem", "found", "allowed", "repair")
 COMMIT_SHOWN = 12
 """Characters of a commit's id; the record has all."""
 
@@ -262,9 +266,29 @@ def rendered_faults(faults: Sequence[object], file: str) -> Iterator[Sequence[st
     """The lines of each fault of a report, with its place in the file of that name."""
     if not faults:
         return
-    # They import the parser of YAML, which takes longer than the rest of a run's screen.
-    from trainmaster.client.runs.reports import reported_faults
     from trainmaster.orchestrator.core.documents.placing import lines_of_fault
 
     for fault in reported_faults(faults):
         yield lines_of_fault(fault, file)
+
+
+def reported_faults(documents: Iterable[object]) -> list[Fault]:
+    """The faults in entries of schemas/rejection_report.v1.schema.json, in the order of the file that they are in.
+
+    What an entry lacks is empty; of one that cannot be read the problem is left.
+    """
+    # It imports the parser of YAML, which takes longer than the rest of a run's screen.
+    from trainmaster.orchestrator.core.documents.placing import position
+
+    return sorted(map(_reported_fault, documents), key=position)
+
+
+def _reported_fault(document: object) -> Fault:
+    if not isinstance(document, Mapping):
+        return Fault(path="$", problem=str(document))
+    path, problem, found, allowed, repair = (str(document.get(name, "")) for name in _TEXTS)
+    try:
+        place = decoded(TextPlace, document) if "line" in document else None
+    except (TypeError, ValueError):
+        place = None
+    return Fault(path=path or "$", problem=problem, found=found, allowed=allowed, repair=repair, place=place)

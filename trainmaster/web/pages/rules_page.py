@@ -9,8 +9,8 @@ from trainmaster.client.rules.changing import fire_refusal, pause_refusal
 from trainmaster.client.rules.found_rule import Awaited, FoundRule
 from trainmaster.client.rules.listing import RuleFile, list_rules, read_rule_file
 from trainmaster.client.runs.listing import Filters, list_runs
-from trainmaster.client.runs.reports import reported_faults
 from trainmaster.client.shown.rule_lines import idle_text, standing_reasons, version_facts
+from trainmaster.client.shown.run_lines import reported_faults
 from trainmaster.client.terminal import one_line
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import split_lines

@@ -9,7 +9,7 @@ import yaml
 from trainmaster.client.find import Run
 from trainmaster.client.records import read_json
 from trainmaster.client.runs.origin import submitted_text, uploaded_text
-from trainmaster.client.runs.reports import reported_faults
+from trainmaster.client.shown.run_lines import reported_faults
 from trainmaster.client.submission.terms import deployed_terms
 from trainmaster.client.terminal import visible
 from trainmaster.orchestrator.core.documents.codec import encoded

@@ -26,7 +26,7 @@ def product_of(topology: "Topology", functions: Path | None, *, welcome: str) ->
     """What runs on a stack with this topology. `functions`: the source folder, unless this version's own is staged."""
     from trainstack.stack.stack import Product
 
-    news = News(_print_line)
+    news = News(partial(print, flush=True))
 
     def announce() -> str:
         news.start()
@@ -130,8 +130,3 @@ def _deployment(topology: "Topology", functions: Path) -> Mapping[str, Any]:  # 
         policy=policy_path(topology, functions).read_bytes(),
         prices=(functions / "prices.yaml").read_bytes(),
     )
-
-
-def _print_line(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()

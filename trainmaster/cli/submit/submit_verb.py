@@ -85,6 +85,8 @@ def submit(
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.settings import parse_settings
 
+    # `lr=0.1,0.01` as `--set` takes it
+    listed = (f"matrix.{one}=[{values}]" for one, _, values in (text.partition("=") for text in matrix))
     check_together(files, following, script=script, module=module, image=image, key=key)
     edits = Edits(
         script=script,
@@ -98,18 +100,12 @@ def submit(
         machine=machine,
         gpu=gpu,
         workers=workers,
-        settings=parse_settings((*settings, *map(_matrix_setting, matrix))),
+        settings=parse_settings((*settings, *listed)),
         include=include,
     )
     requests = _sound_requests(clients, files, edits, is_message=key is not None)
     provide_image(image, clients.context)
     return send_and_follow(clients, requests, following, key=key, output=output, yes=yes)
-
-
-def _matrix_setting(text: str) -> str:
-    """`lr=0.1,0.01` as `--set` takes it."""
-    name, _, values = text.partition("=")
-    return f"matrix.{name}=[{values}]"
 
 
 def send_and_follow(

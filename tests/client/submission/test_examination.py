@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.narrowing import present
 from trainmaster.client.context import context_in_cloud
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.edits import Edits
@@ -133,6 +134,15 @@ def test_the_bounds_name_the_most_that_it_may_cost_and_the_policys_time_limit() 
     assert hour.endswith(" USD.")
     three = examined(settings=["matrix.epochs=[1, 2, 3]"]).bounds
     assert three.startswith("Its 3 runs may each run for 24 h and together cost up to ")
+
+
+def test_the_bound_counts_retries_on_the_larger_machines_of_the_policy() -> None:
+    retries = ["scheduling.timeout_s=3600", "scheduling.retries=1"]
+    same, larger = (
+        examined(settings=retries),
+        examined(settings=[*retries, "scheduling.retry_on=[out_of_memory]"]),
+    )
+    assert present(present(larger.bound).at_most) > present(present(same.bound).at_most)
 
 
 def test_what_runs_on_this_machine_would_cost_that_in_the_cloud() -> None:

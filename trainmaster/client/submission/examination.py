@@ -152,7 +152,8 @@ class Examination:
         """What the dearest of the request and its fallbacks may cost at most, for all its runs. None: it has faults."""
         if self.request is None:
             return None
-        found = estimate_of(parse_candidates(self.request.document), self.terms.prices)
+        machines = () if self.terms.policy is None else self.terms.policy.machines
+        found = estimate_of(parse_candidates(self.request.document), self.terms.prices, machines)
         return replace(found, at_most=None if found.at_most is None else found.at_most * self.request.runs)
 
     @property

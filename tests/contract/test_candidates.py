@@ -13,19 +13,30 @@ from tests.contract.world import ELSEWHERE, REGION, World, request_rules_with
 from tests.core.admission_cases import PRICES
 from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.admission.actual_cost import final_cost
-from trainmaster.orchestrator.core.errors import JobNotFound, SubmissionRefused, SubmissionUnknown
+from trainmaster.orchestrator.core.errors import (
+    JobNotFound,
+    SubmissionRefused,
+    SubmissionUnknown,
+    TrainmasterError,
+)
 from trainmaster.orchestrator.core.job_names import job_region
 from trainmaster.orchestrator.core.policy.admission import Admission
+from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Failure, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take, take_and_admit
 
 
-def test_a_fallback_in_another_region_is_submitted_read_and_settled_there() -> None:
+def tried(*refusals: TrainmasterError) -> tuple[World, IncomingDocument, Refusing]:
+    """A run that was launched while the service refused its first submissions so."""
     world = World(TWO_REGIONS)
-    incoming = drop(world)
-    sent = Refusing(world, full(), full())
+    incoming, sent = drop(world), Refusing(world, *refusals)
     world.launch(incoming)
+    return world, incoming, sent
+
+
+def test_a_fallback_in_another_region_is_submitted_read_and_settled_there() -> None:
+    world, incoming, sent = tried(full(), full())
     record = kept(world, incoming.run_id)
     assert sent.regions == [REGION, REGION, ELSEWHERE]
     assert (record.submission.candidate, job_region(present(record.job).name)) == (2, ELSEWHERE)
@@ -36,10 +47,7 @@ def test_a_fallback_in_another_region_is_submitted_read_and_settled_there() -> N
 
 
 def test_after_the_last_candidate_the_first_is_due_again_after_a_pause() -> None:
-    world = World(TWO_REGIONS)
-    incoming = drop(world)
-    sent = Refusing(world, full(), full(), full())
-    world.launch(incoming)
+    world, incoming, sent = tried(full(), full(), full())
     record = kept(world, incoming.run_id)
     assert (record.state, record.submission.candidate) == (RunState.WAITING, 0)
     assert present(record.admission.waiting).not_before > world.clock.now()
@@ -49,9 +57,7 @@ def test_after_the_last_candidate_the_first_is_due_again_after_a_pause() -> None
 
 
 def test_late_log_entries_of_an_abandoned_job_change_nothing() -> None:
-    world = World(TWO_REGIONS)
-    incoming = drop(world)
-    world.launch(incoming)
+    world, incoming, _ = tried()
     old = stock_out(world, world.record(incoming.run_id))
     world.complete(world.hint(old))
     before = world.record(incoming.run_id)
@@ -73,10 +79,7 @@ def test_a_candidate_is_on_record_before_it_is_submitted() -> None:
 
 
 def test_a_candidate_that_is_refused_for_good_leaves_the_others() -> None:
-    world = World(TWO_REGIONS)
-    incoming = drop(world)
-    sent = Refusing(world, full(), SubmissionRefused(400, "no such machine"))
-    world.launch(incoming)
+    world, incoming, sent = tried(full(), SubmissionRefused(400, "no such machine"))
     assert sent.regions == [REGION, REGION, ELSEWHERE]
     record = kept(world, incoming.run_id)
     assert record.state is RunState.SUBMITTED
@@ -84,20 +87,14 @@ def test_a_candidate_that_is_refused_for_good_leaves_the_others() -> None:
 
 
 def test_a_run_whose_every_candidate_is_refused_for_good_fails() -> None:
-    world = World(TWO_REGIONS)
-    incoming = drop(world)
-    Refusing(world, *(SubmissionRefused(400, "no such machine") for _ in range(3)))
-    world.launch(incoming)
+    world, incoming, _ = tried(*(SubmissionRefused(400, "no such machine") for _ in range(3)))
     record = kept(world, incoming.run_id)
     assert record.state is RunState.FAILED
     assert "no such machine" in present(record.failure).message
 
 
 def test_a_job_without_capacity_ends_no_run_and_the_next_candidate_is_taken() -> None:
-    world = World(TWO_REGIONS)
-    incoming = drop(world)
-    sent = Refusing(world)
-    world.launch(incoming)
+    world, incoming, sent = tried()
     first = stock_out(world, world.record(incoming.run_id))
     world.complete(world.hint(first))
     record = kept(world, incoming.run_id)
@@ -143,9 +140,7 @@ def test_a_flexible_start_that_its_user_cancelled_ends_the_run() -> None:
 
 
 def test_the_states_that_users_see_only_move_forward_by_rounds() -> None:
-    world = World(TWO_REGIONS)
-    incoming = drop(world)
-    world.launch(incoming)
+    world, incoming, _ = tried()
     old = stock_out(world, world.record(incoming.run_id))
     world.complete(world.hint(old))
     status = world.document("status/requests/a.json.json")
@@ -186,9 +181,7 @@ def test_a_stockout_reported_before_its_submission_is_recorded_is_tried_elsewher
 
 def test_a_late_settlement_of_the_old_job_does_not_give_the_new_one_up() -> None:
     """One instance pauses before it records the stockout; another records it and submits meanwhile."""
-    world = World(TWO_REGIONS)
-    incoming = drop(world)
-    world.launch(incoming)
+    world, incoming, _ = tried()
     old = stock_out(world, world.record(incoming.run_id))
     another = At("write runs", before=lambda: world.complete(world.hint(old, insert_id="another")))
     world.complete(world.hint(old), another)

@@ -12,15 +12,7 @@ from tests.contract.boundaries import At, dies_before
 from tests.contract.candidates import kept
 from tests.contract.retraining import SMALL
 from tests.contract.rooms import Answering, full
-from tests.contract.world import (
-    LEDGER,
-    PROJECT,
-    REGION,
-    Boundary,
-    Killed,
-    World,
-    request_rules_with,
-)
+from tests.contract.world import LEDGER, PROJECT, REGION, Boundary, Killed, World, request_rules_with
 from tests.narrowing import present
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.policy.pools import PoolState, RunPool
@@ -29,6 +21,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.scheduled import take_tick
 from trainmaster.orchestrator.flows.services import FlowResult
 
+MACHINE = {"machine": "n1-standard-4"}
 IDLE = timedelta(seconds=3600)
 POOL = RunPool(
     id="short", region=REGION, machine="n1-standard-4", count=2, short_s=600, idle_s=int(IDLE.total_seconds())
@@ -39,10 +32,13 @@ NAME = f"projects/{PROJECT}/locations/{REGION}/persistentResources/short"
 def a_world(**changes: Any) -> World:
     world = World(request_rules_with(pools=(replace(POOL, **changes),)))
     world.clock.advance(timedelta(hours=1))
-    world.jobs.pools[NAME] = PoolState(
-        name=NAME, is_running=True, machines=2, used=0, created_at=world.clock.now()
-    )
+    make_pool(world)
     return world
+
+
+def make_pool(world: World) -> None:
+    now = world.clock.now()
+    world.jobs.pools[NAME] = PoolState(name=NAME, is_running=True, machines=2, used=0, created_at=now)
 
 
 def show(world: World, **changes: Any) -> None:
@@ -97,13 +93,8 @@ def test_a_service_that_shows_no_pools_costs_no_run() -> None:
         {"scheduling": {"timeout_s": 601}},
         {"scheduling": {"timeout_s": 600, "spot": True}},
         {"cluster": {"chief": {"machine": "n1-standard-8"}}},
-        {"cluster": {"chief": {"machine": "n1-standard-4", "disk": {"size_gb": 200}}}},
-        {
-            "cluster": {
-                "chief": {"machine": "n1-standard-4"},
-                "workers": {"machine": "n1-standard-4", "count": 2},
-            }
-        },
+        {"cluster": {"chief": {**MACHINE, "disk": {"size_gb": 200}}}},
+        {"cluster": {"chief": MACHINE, "workers": {**MACHINE, "count": 2}}},
     ],
     ids=["long", "spot", "another machine", "its own disk", "more machines"],
 )
@@ -200,9 +191,7 @@ def test_a_pool_made_anew_under_the_same_name_takes_runs_again() -> None:
     tick(world)
     tick(world, IDLE)
     world.clock.advance(timedelta(minutes=5))
-    world.jobs.pools[NAME] = PoolState(
-        name=NAME, is_running=True, machines=2, used=0, created_at=world.clock.now()
-    )
+    make_pool(world)
     assert launch(world)[1]["persistentResourceId"] == "short"
 
 

@@ -36,7 +36,7 @@ def test_every_guarantee_holds_when_a_few_percent_of_the_deliveries_are_disrupte
 
 @pytest.mark.slow
 def test_every_guarantee_holds_when_most_deliveries_are_disrupted() -> None:
-    tallies = [simulate(seed=f"hard {number}", events=EVENTS, odds=HARD) for number in (2, 5)]
+    tallies = [simulate(seed=f"hard {number}", events=EVENTS, odds=HARD) for number in (2, 7)]
     assert [tally.violations for tally in tallies] == [[]] * len(tallies)
     disruptions = {disruption for tally in tallies for disruption in tally.disruptions}
     answers = {answer for tally in tallies for answer in tally.submissions}
@@ -58,7 +58,7 @@ def test_caps_hold_and_ended_runs_free_what_they_did_not_spend_when_deliveries_a
 @pytest.mark.slow
 def test_a_second_job_submitted_after_a_lease_expired_is_found() -> None:
     woken = Odds(pause=0.6, pause_s=60, beyond_lease=0.9, cancel_order=0.1)
-    tallies = [simulate(seed=f"woken {number}", events=EVENTS, odds=woken) for number in (1, 2)]
+    tallies = [simulate(seed=f"woken {number}", events=EVENTS, odds=woken) for number in (5, 6)]
     assert sum(tally.duplicate_jobs for tally in tallies) > 0
     assert [tally.violations for tally in tallies] == [[]] * len(tallies)
 

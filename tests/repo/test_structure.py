@@ -16,16 +16,16 @@ MODULES_MAX = 15
 MEDIAN_LINES_MAX = 7
 P90_LINES_MAX = 20
 LINES_MAX = {
-    "trainmaster/orchestrator": 24_450,
-    "trainmaster/client": 11_150,
-    "trainmaster/cli": 6_560,
+    "trainmaster/orchestrator": 25_880,
+    "trainmaster/client": 11_430,
+    "trainmaster/cli": 6_760,
     "trainmaster/web": 5_250,
     "trainmaster/inspect": 2_000,
     "trainmaster/deploy": 2_710,
-    "trainstack": 28_500,
+    "trainstack": 29_140,
     "trainer": 7_280,
     "tools": 1_450,
-    "tests": 82_700,
+    "tests": 85_500,
 }
 """Of Python, by room, now; docs/decisions/044-two-wings-within-budgets.md has the budgets that they are to shrink to."""
 

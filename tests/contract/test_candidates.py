@@ -230,6 +230,17 @@ def test_a_job_that_starts_while_it_is_given_up_is_kept_and_not_cancelled_again(
     assert (record.state, record.round) == (RunState.SUCCEEDED, 0)
 
 
+def test_a_job_that_has_just_started_is_not_given_up_by_a_list_that_is_older() -> None:
+    world = World(TWO_REGIONS)
+    run_id = launched(world, **WITH_FALLBACKS)
+    (job,) = listed = world.jobs.all()
+    world.jobs.active = lambda *_: listed  # type: ignore[method-assign]
+    world.jobs.become(job.name, JobState.RUNNING)
+    world.reconcile_after(timedelta(seconds=7200))
+    assert world.jobs.asked_to_cancel == []
+    assert kept(world, run_id).state is RunState.RUNNING
+
+
 def test_what_a_job_cost_that_was_cancelled_just_after_its_start_is_part_of_the_runs_cost() -> None:
     world = World(request_rules_with(admission=Admission(estimates=True)), lambda: PRICES)
     world.jobs.cancels_late = True

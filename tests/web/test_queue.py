@@ -71,7 +71,7 @@ def test_a_run_that_waits_at_the_training_service_is_named(tmp_path_factory: pyt
         mirror(world, served)
         with console_of(served.clients) as browser:
             page = browser.get("/queue").text
-    assert "No run waits to be submitted." in page
+    assert "No run is in the queue." in page
     assert f'<li class="break"><a href="/runs/{run_id}">{run_id}</a> <span class="soft">queued ' in page
 
 
@@ -83,5 +83,5 @@ def test_a_reached_cap_is_named(tmp_path_factory: pytest.TempPathFactory) -> Non
         with console_of(served.clients) as browser:
             page = browser.get("/queue").text
     assert f"The cap cost_per_day is reached for {now:%Y-%m-}" in page
-    assert "No run waits." in page
+    assert "No run is in the queue." in page
     assert "The limits and caps are unknown: " in page

@@ -113,7 +113,7 @@ def test_runs_that_wait_at_the_training_service_are_named_below_an_empty_queue(t
         mirror(world, served)
         done = served.trainmaster("queue")
         document = json.loads(served.trainmaster("queue", "-o", "json").out)
-    assert "No run waits to be submitted.\n" in done.err
+    assert "No run is in the queue." in done.err
     assert "submitted    7 runs at the training service, not started yet:\n" in done.out
     assert f"             {runs[0]}: queued " in done.out
     assert "             and 2 more: trainmaster ls --state submitted\n" in done.out
@@ -125,5 +125,5 @@ def test_an_empty_queue_says_so(tmp_path: Path) -> None:
     with served_context(tmp_path) as served:
         done = served.trainmaster("queue")
     assert done.status == 0
-    assert done.err.endswith("No run waits.\n")
+    assert done.err.endswith("trainmaster ls --state waiting\n")
     assert done.out == "started      0 this hour, 0 today (UTC)\n"

@@ -47,7 +47,7 @@ def queue(clients: "Clients", team: str | None, output: str) -> int:
     if not print_for_programs(output, lambda: found.document, (each.run_id for each in found.waiting)):
         print_table(queue_rows(found), spare=SPARE)
         if not found.waiting:
-            talk("No run waits to be submitted." if found.submitted else "No run waits.")
+            talk("No run is in the queue. Those that pause before a retry: trainmaster ls --state waiting")
         print_facts(queue_facts(found))
     if not found.complete:
         talk("There are more runs or slots than are shown.")

@@ -6,7 +6,7 @@ Oldest first. A pass that runs out of time logs how many runs are left, and the 
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
-from trainmaster.orchestrator.core.admission.start_deadline import is_given_up
+from trainmaster.orchestrator.core.admission.start_deadline import is_given_up, start_deadline
 from trainmaster.orchestrator.core.admission.waiting import is_resting
 from trainmaster.orchestrator.core.completion.outcome import job_vanished
 from trainmaster.orchestrator.core.completion.steps import all_over
@@ -162,10 +162,12 @@ def _look_at_ended(services: Services, held: Held) -> FlowResult | None:
 
 
 def _ask_job(services: Services, held: Held, listed: ListedJobs) -> FlowResult:
-    record = held.record
+    record, deadline = held.record, start_deadline(held.record)
     job_name = record.job.name if record.job else ""
+    # The list may be minutes old, and a job that has just started must not be given up.
+    is_overdue = deadline is not None and deadline <= services.clock.now()
     try:
-        job = listed.find(record.job) if record.job else services.jobs.read(job_name)
+        job = services.jobs.read(job_name) if is_overdue or not record.job else listed.find(record.job)
     except JobNotFound:
         now = services.clock.now()
         if now - record.updated_at < VANISHED_AGE:

@@ -148,7 +148,8 @@ def stocked_out(
     """
     known = with_job(record, job, now=now, attempt=attempt)
     candidates, candidate = candidates_of(record), current_candidate(record)
-    known = with_refused_candidate(known, candidate, f"the job ended for lack of capacity: {reason}", now)
+    what = "ended for lack of capacity" if why == NO_CAPACITY else "was given up"
+    known = with_refused_candidate(known, candidate, f"the job {what}: {reason}", now)
     name = known.job.name if known.job is not None else job.name
     gone = AbandonedJob(
         job=name, candidate=candidate.number, reason=short_reason(reason), at=now, why=why, cost=cost

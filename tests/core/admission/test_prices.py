@@ -118,6 +118,14 @@ def test_the_dearest_candidate_counts_and_one_unknown_leaves_that_of_the_others(
     assert (none.per_hour, none.at_most) == (None, None)
 
 
+def test_a_retry_on_a_machine_without_a_price_counts_as_the_job_before_it() -> None:
+    scheduling = {"timeout_s": 3600, "retries": 2, "retry_on": ["out_of_memory"]}
+    (once,), (retried,) = candidates(scheduling={"timeout_s": 3600}), candidates(scheduling=scheduling)
+    found = estimate(retried.spec, retried.region, PRICES, policy().machines)
+    assert found.unknown == ("n1-highmem-4 in us-central1", "n1-highmem-8 in us-central1")
+    assert found.at_most == 3 * present(estimate(once.spec, once.region, PRICES).at_most)
+
+
 def test_of_two_rows_that_price_the_same_the_later_holds() -> None:
     again = {**TABLE, "rows": [*TABLE["rows"], {**ROW, "machines": {"n1-standard-4": 7}}]}
     (candidate,) = candidates(scheduling=HOUR)

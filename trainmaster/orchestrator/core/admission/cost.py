@@ -34,12 +34,14 @@ def estimate(spec: JobSpec, region: str, prices: Prices, machines: Sequence[Mach
     """What a run costs in that region: `at_most` is the hourly price times the longest time that its job may run.
 
     For tuning, every trial counts with that time; `per_hour` counts as many trials as may run in parallel. Every retry
-    counts as another job, on larger machines of the policy's `machines` if it may take those.
+    counts as another job, on larger machines of the policy's `machines` if it may take those; one whose price is unknown
+    counts as the machine before it, and `at_most` is then a lower bound.
     """
     tries = [role_prices(one, region, prices) for one in tries_of(spec, machines)]
     unknown = tuple(sorted({name for roles in tries for name in unknown_of(roles)}))
-    if unknown:
-        return Estimate(currency=prices.currency, as_of=prices.as_of, unknown=unknown)
+    known = Estimate(currency=prices.currency, as_of=prices.as_of, unknown=unknown)
+    if unknown_of(tries[0]):
+        return known
     one, *more = accumulate(
         (sum((role.per_hour for role in roles.values()), Decimal(0)) for roles in tries), max
     )
@@ -47,7 +49,6 @@ def estimate(spec: JobSpec, region: str, prices: Prices, machines: Sequence[Mach
     if spec.tuning:
         trials, at_once = spec.tuning.max_trials, min(spec.tuning.parallel_trials, spec.tuning.max_trials)
     hours = Decimal(spec.scheduling.timeout_s or SERVICE_TIMEOUT_S) / 3600
-    known = Estimate(currency=prices.currency, as_of=prices.as_of)
     return replace(known, per_hour=one * at_once, at_most=sum(more, one) * trials * hours)
 
 

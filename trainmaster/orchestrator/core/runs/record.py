@@ -198,7 +198,8 @@ class Source:
 class Estimate:
     """What a job costs per hour and at most. None where a price is unknown; `unknown` names those prices.
 
-    If both amounts and `unknown` are given, only some candidates have a known price, and the others may cost more.
+    If both amounts and `unknown` are given, only some candidates or machines of retries have a known price, and the others
+    may cost more.
     """
 
     currency: str

@@ -251,10 +251,23 @@ class _Methods:
 
 
 def _methods(client: "JobServiceClient", kind: JobKind) -> _Methods:
-    resource = "custom_job" if kind is JobKind.CUSTOM else "hyperparameter_tuning_job"
-    create, get, cancel = (getattr(client, f"{verb}_{resource}") for verb in ("create", "get", "cancel"))
-    list_ = getattr(client, f"list_{resource}s")
-    return _Methods(resource=resource, create=create, get=get, list=list_, cancel=cancel)
+    match kind:
+        case JobKind.CUSTOM:
+            return _Methods(
+                resource="custom_job",
+                create=client.create_custom_job,
+                get=client.get_custom_job,
+                list=client.list_custom_jobs,
+                cancel=client.cancel_custom_job,
+            )
+        case JobKind.TUNING:
+            return _Methods(
+                resource="hyperparameter_tuning_job",
+                create=client.create_hyperparameter_tuning_job,
+                get=client.get_hyperparameter_tuning_job,
+                list=client.list_hyperparameter_tuning_jobs,
+                cancel=client.cancel_hyperparameter_tuning_job,
+            )
 
 
 def _session_of(client: Any) -> Any:  # Any: google.auth ships no types

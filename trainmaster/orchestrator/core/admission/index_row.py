@@ -76,6 +76,7 @@ def _with_job(row: index.IndexRow, record: RunRecord) -> index.IndexRow:
     if record.job is not None:
         name = record.job.name
         row = replace(row, job_kind=job_kind(name), job_id=job_id(name), region=job_region(name))
-    row = replace(row, queued=queued_job(record))
+    if record.state is RunState.SUBMITTED:
+        row = replace(row, queued=queued_job(record))
     cost = record.completion.cost if record.completion else None
     return replace(row, cost=cost.total) if cost is not None else row

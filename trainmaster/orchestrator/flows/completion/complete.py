@@ -181,7 +181,8 @@ def _write(
     no_capacity = stockout_of(job, scheduling)
     if no_capacity is not None and record.state is not RunState.RUNNING and may_wait(record, now):
         return try_elsewhere(services, held, job, no_capacity)
-    if ended_given_up(record, job) and overrun_timeout_s(record, job) is None:
+    is_given_up = record.submission.giving_up is not None and ended_given_up(record, job)
+    if is_given_up and overrun_timeout_s(record, job) is None:
         return try_elsewhere(
             services, held, job, cost=_known_cost(services, record, job) if job.has_started else None
         )

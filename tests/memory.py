@@ -169,7 +169,7 @@ class MemoryJobs:
     """Jobs that change only when `become` moves them.
 
     A job whose account is in `denied_accounts` is refused as Vertex AI refuses it without the permission. With
-    `cancels_late`, a cancelled job only gets into `asked_to_cancel`, and goes on until `become` ends it.
+    `cancels_late`, a cancelled job only gets into `asked_to_cancel`, and continues until `become` ends it.
     """
 
     def __init__(self, clock: Clock, *, project: str) -> None:

@@ -81,11 +81,11 @@ def list_pools(clients: "Clients", ids: Sequence[str] = ()) -> list[ListedPool]:
     """
     policy, prices, _ = deployed_policy(clients)
     rows = {(pool.id, pool.region): pool for pool in policy.pools}
-    found = {key: _priced(pool, prices) for key, pool in rows.items()}
+    found = {key: _pool_of_policy(pool, prices) for key, pool in rows.items()}
     for region in policy.region_names:
         place = location_name(clients.context.project, region)
         for resource in clients.pools_of_region(region).list_persistent_resources(parent=place):
-            one = _listed(resource, prices)
+            one = _pool_of(resource, prices)
             found[(one.id, region)] = replace(one, pool=rows.get((one.id, region)))
     known = {one.id for one in found.values()}
     if unknown := [one for one in ids if one not in known]:
@@ -94,7 +94,7 @@ def list_pools(clients: "Clients", ids: Sequence[str] = ()) -> list[ListedPool]:
     return [one for one in found.values() if not ids or one.id in ids]
 
 
-def _listed(resource: Any, prices: Prices) -> ListedPool:  # Any: proto-plus
+def _pool_of(resource: Any, prices: Prices) -> ListedPool:  # Any: proto-plus
     machines, first = resource.resource_pools, resource.resource_pools[0]
     spec = first.machine_spec
     kind = {"type": spec.accelerator_type.name, "count": spec.accelerator_count}
@@ -108,11 +108,11 @@ def _listed(resource: Any, prices: Prices) -> ListedPool:  # Any: proto-plus
     )
     used = sum(one.used_replica_count for one in machines)
     return replace(
-        _priced(row, prices), state=resource.state.name, used=used, since=resource.start_time or None
+        _pool_of_policy(row, prices), state=resource.state.name, used=used, since=resource.start_time or None
     )
 
 
-def _priced(pool: RunPool, prices: Prices) -> ListedPool:
+def _pool_of_policy(pool: RunPool, prices: Prices) -> ListedPool:
     accelerator = Accelerator(**pool.accelerator) if pool.accelerator else None
     chief = WorkerPool(
         replicas=pool.count, machine=pool.machine, program=Container(image=""), accelerator=accelerator

@@ -273,7 +273,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         jobs=2,
         request_rules=TWO_REGIONS,
     ),
-    "a job that starts while it is being cancelled, and goes on": Scenario(
+    "a job that starts while it is being cancelled, and continues": Scenario(
         steps=(*OVERDUE, becomes(0, JobState.RUNNING), logged(0), TICK, *finished(0), TICK),
         request_rules=TWO_REGIONS,
     ),

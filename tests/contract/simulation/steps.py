@@ -131,7 +131,7 @@ def stocked_out(number: int) -> Step:
 
 
 def cancels_late() -> Step:
-    """From now on a job goes on when it is cancelled, until another step ends it."""
+    """From now on a cancelled job continues, until another step ends it."""
     return Step(act=lambda world, _: setattr(world.jobs, "cancels_late", True), retried=False)
 
 

@@ -93,10 +93,10 @@ def read_progress(clients: "Clients", rows: Sequence[IndexRow]) -> Mapping[str, 
     except service_errors():
         return {}  # `logs` says why
     found = ((jobs[job], training.furthest) for job, training in trainings.items())
-    return {row.run_id: _reached(each, row.state) for row, each in found if each is not None}
+    return {row.run_id: _progress_at(each, row.state) for row, each in found if each is not None}
 
 
-def _reached(furthest: ReplicaProgress, state: RunState) -> Progress:
+def _progress_at(furthest: ReplicaProgress, state: RunState) -> Progress:
     share = furthest.share if state is RunState.RUNNING else None
     done = None if share is None else int(100 * share)
     return Progress(progress_percentage=done, metrics=furthest.metrics)

@@ -206,7 +206,7 @@ class CustomJobRunner(JobRunner[VertexJob]):
                 raise
             if fault.kind is InjectionKind.INTERNAL_ERROR:
                 await self._fail(INTERNAL_CODE, messages.internal_error(self.job, fault))
-            await self._fail(EXHAUSTED_CODE, messages.preempted(self.job))
+            await self._fail(EXHAUSTED_CODE, messages.preemption_text(self.job))
 
     async def _until_decided(self, team: ReplicaTeam) -> None:
         scheduling = self.job.spec.scheduling

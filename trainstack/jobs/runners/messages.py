@@ -63,7 +63,7 @@ def internal_error(job: VertexJob, fault: Exception | Injection) -> str:
     return f"Internal error occurred. {why} {_find_out_more(job, None)}"
 
 
-def preempted(job: VertexJob) -> str:
+def preemption_text(job: VertexJob) -> str:
     """The error of a job whose machines were all preempted.
 
     Source: "the … job fails with a STOCKOUT error", https://cloud.google.com/vertex-ai/docs/predictions/use-spot-vms; the

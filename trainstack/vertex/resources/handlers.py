@@ -152,7 +152,7 @@ def merged(resource: Message, changes: Message, mask: Message) -> Message:
     return resource
 
 
-def masked(resource: Message, mask: Message) -> Message:
+def with_fields_of(resource: Message, mask: Message) -> Message:
     """The resource with only the fields of the mask; whole without a mask."""
     if not mask.paths:
         return resource
@@ -199,7 +199,9 @@ class JobHandlers(Generic[AnyJob]):
             raise InvalidArgumentError(f"read_mask: no fields {', '.join(request.read_mask.paths)}.")
         parent, size, token = by_number(request.parent), request.page_size, request.page_token
         jobs, next_token = self._jobs.page(parent, filter_=request.filter, size=size, token=token)
-        shown = {f"{snake_case(self._kind)}s": [masked(job.message, request.read_mask) for job in jobs]}
+        shown = {
+            f"{snake_case(self._kind)}s": [with_fields_of(job.message, request.read_mask) for job in jobs]
+        }
         return message_of(f"{list_method(self._kind)}Response")(**shown, next_page_token=next_token)
 
     def cancel(self, request: Message) -> Message:

@@ -148,17 +148,17 @@ def quota_class(candidate: Candidate) -> str:
     Source: https://cloud.google.com/vertex-ai/docs/quotas#custom-trained_model_quotas
     """
     if candidate.spec.persistent_resource:
-        return _bounded(f"{candidate.region}_pool_{candidate.spec.persistent_resource}")
+        return _class_name(f"{candidate.region}_pool_{candidate.spec.persistent_resource}")
     pools = [pool for _, pool in pools_of(candidate.spec.cluster)]
     kinds = sorted({pool.accelerator.type.lower() for pool in pools if pool.accelerator})
     tpus = [pool for pool in pools if pool.tpu_topology or pool.machine.startswith(_TPU_MACHINES)]
     kinds = kinds or sorted({f"{_family(pool)}_tpu" for pool in tpus})
     kinds = kinds or sorted({f"{_family(pool)}_cpu" for pool in pools})
     terms = [term.removesuffix(" start") for term in _terms(candidate.spec.scheduling)]
-    return _bounded("_".join([candidate.region, *kinds, *terms]))
+    return _class_name("_".join([candidate.region, *kinds, *terms]))
 
 
-def _bounded(text: str) -> str:
+def _class_name(text: str) -> str:
     digest = hashlib.sha256(text.encode()).hexdigest()[:_HASH_CHARS]
     return text if len(text) <= CLASS_MAX_CHARS else f"{text[: CLASS_MAX_CHARS - 1 - _HASH_CHARS]}_{digest}"
 

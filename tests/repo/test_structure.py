@@ -16,7 +16,7 @@ MODULES_MAX = 15
 MEDIAN_LINES_MAX = 7
 P90_LINES_MAX = 20
 LINES_MAX = {
-    "trainmaster/orchestrator": 25_880,
+    "trainmaster/orchestrator": 25_900,
     "trainmaster/client": 11_430,
     "trainmaster/cli": 6_760,
     "trainmaster/web": 5_250,
@@ -25,7 +25,7 @@ LINES_MAX = {
     "trainstack": 29_140,
     "trainer": 7_280,
     "tools": 1_450,
-    "tests": 85_500,
+    "tests": 85_520,
 }
 """Of Python, by room, now; docs/decisions/044-two-wings-within-budgets.md has the budgets that they are to shrink to."""
 

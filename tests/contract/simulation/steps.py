@@ -136,7 +136,7 @@ def cancels_late() -> Step:
 
 
 def cancelled_late(number: int) -> Step:
-    """The cancellation of the nth job, which must have been asked for, takes effect; unless the job has ended."""
+    """The cancellation of the nth job, which must have been requested, takes effect; unless the job has ended."""
 
     def act(world: ScenarioWorld, boundary: Boundary) -> None:
         name = world.job(number).name

@@ -272,7 +272,8 @@ def waiting_parts(object_name: str) -> tuple[int, datetime, str]:
     rank, time, run_id = (*object_name.removeprefix(WAITING_PREFIX).split("-", 2), "", "")[:3]
     if not is_run_id(run_id):
         raise ValueError(f"{object_name!r} is not a queue entry")
-    arrived_at = datetime.strptime(time, EXACT_TIME_FORMAT).replace(tzinfo=UTC)
+    seconds, microseconds = time[:-MICROSECOND_CHARS], time[-MICROSECOND_CHARS:]
+    arrived_at = datetime.fromisoformat(f"{seconds}.{microseconds}Z")  # strptime takes ten times as long
     return 100 - int(rank), arrived_at, run_id
 
 

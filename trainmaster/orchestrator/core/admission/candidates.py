@@ -62,11 +62,16 @@ def candidates_of(record: RunRecord) -> tuple[Candidate, ...]:
     """
     if record.request is None:
         raise ValueError(f"run {record.run_id} was rejected, so it has no candidates")
-    prefix, larger = output_prefix_uri(record.request.output_uri), record.submission.machines or {}
-    return tuple(
-        replace(candidate, spec=with_machines(replace(candidate.spec, output_prefix_uri=prefix), larger))
-        for candidate in parse_candidates(record.request.document, record.request.pools or ())
-    )
+    request, larger = record.request, record.submission.machines or {}
+    key = ("candidates", *larger.items())
+    if key not in request.parsed:
+        prefix = output_prefix_uri(request.output_uri)
+        request.parsed[key] = tuple(
+            replace(candidate, spec=with_machines(replace(candidate.spec, output_prefix_uri=prefix), larger))
+            for candidate in parse_candidates(request.document, request.pools or ())
+        )
+    found: tuple[Candidate, ...] = request.parsed[key]
+    return found
 
 
 def with_machines(spec: JobSpec, others: Mapping[str, str]) -> JobSpec:

@@ -67,6 +67,8 @@ class QueuePass:
     paused_until: dict[str, datetime] = field(default_factory=dict)
     """By region."""
     _blocked: Sequence[Place] = field(init=False)
+    _unblocked: Mapping[str, Sequence[Place]] = field(init=False)
+    """By class; a queue has thousands of places and few classes."""
     _closed: dict[str, str] = field(default_factory=dict)
     """By class, why."""
     _open: set[str] = field(default_factory=set)
@@ -91,6 +93,10 @@ class QueuePass:
     def _arrange(self, places: Sequence[Place]) -> None:
         self.places = sorted(places, key=lambda place: place.order)
         self._blocked = [place for place in self.places if place.blocked_on_limit is not None]
+        self._unblocked = by_class = dict[str, list[Place]]()
+        for place in self.places:
+            if place.blocked_on_limit is None:
+                by_class.setdefault(place.quota_class, []).append(place)
 
     def blocker(self, own: Place, quota_class: str) -> str | None:
         """Why this run may not submit a job of that class now; None: it may."""
@@ -101,13 +107,9 @@ class QueuePass:
 
     def ahead(self, own: Place, quota_class: str) -> Place | None:
         """The first run that waits for room of that class, if it goes before this one."""
-        for other in self.places:
-            if other.order >= own.order:
-                return None
-            is_same = other.blocked_on_limit is None and other.quota_class == quota_class
-            if is_same and self._competes(other, own):
-                return other
-        return None
+        competing = (one for one in self._unblocked.get(quota_class, ()) if self._competes(one, own))
+        first = next(competing, None)
+        return first if first is not None and first.order < own.order else None
 
     def _competes(self, other: Place, own: Place) -> bool:
         return other.run_id not in self._gone and other.run_id != own.run_id
@@ -139,9 +141,8 @@ class QueuePass:
         return False
 
     def _head(self, quota_class: str) -> Place | None:
-        there = (place for place in self.places if place.run_id not in self._gone)
-        waiting = (place for place in there if place.blocked_on_limit is None)
-        return next((place for place in waiting if place.quota_class == quota_class), None)
+        waiting = self._unblocked.get(quota_class, ())
+        return next((place for place in waiting if place.run_id not in self._gone), None)
 
     def skips(self, place: Place) -> bool:
         """Whether that run must be skipped in this pass; call it in the order of the places."""

@@ -22,7 +22,7 @@ from trainmaster.orchestrator.core.completion.trials import (
 )
 from trainmaster.orchestrator.core.names import model_uri
 from trainmaster.orchestrator.core.requests.placeholders import MODEL_URI, RUN_ID, find_names
-from trainmaster.orchestrator.core.requests.spec import JobSpec, Scheduling, spec_from
+from trainmaster.orchestrator.core.requests.spec import JobSpec, Scheduling, spec_of
 from trainmaster.orchestrator.core.runs.end import Completion, EndReport, TuningResult
 from trainmaster.orchestrator.core.runs.job import (
     OVERRAN,
@@ -185,7 +185,7 @@ def overrun_timeout_s(record: RunRecord, job: RecordedJob) -> int | None:
 
     None for a tuning, whose trials have the timeout.
     """
-    spec = spec_from(record.request.document) if record.request is not None else None
+    spec = spec_of(record)
     timeout_s = spec.scheduling.timeout_s if spec is not None and spec.tuning is None else None
     if job.state is not JobState.CANCELLED or timeout_s is None or not (job.start_time and job.end_time):
         return None

@@ -62,9 +62,10 @@ def parse_json(content: bytes | str, max_depth: int = MAX_DEPTH_STORED) -> Any: 
         value = json.loads(content)
     except RecursionError as error:
         raise TooDeep(too_deep) from error
-    if _is_deeper(value, max_depth):
+    if content.count("{") + content.count("[") > max_depth and _is_deeper(value, max_depth):
         raise TooDeep(too_deep)
-    return _with_leaves(value, _well_formed) if _MAY_HOLD_SURROGATES.search(content) else value
+    is_plain = content.isascii() and "\\u" not in content
+    return value if is_plain or not _MAY_HOLD_SURROGATES.search(content) else _with_leaves(value, _well_formed)
 
 
 def _is_deeper(value: object, most: int) -> bool:
@@ -104,11 +105,14 @@ def _writable(leaf: object) -> object:
 
 
 _Value = TypeVar("_Value")
+_PLAIN = frozenset({str, int, float, bool, types.NoneType})
+"""What is encoded as itself."""
 
 
 def encoded(value: object) -> object:
     """The value in a form that `json.dumps` accepts."""
-    return _writer(type(value))(value)  # type: ignore[arg-type]  # every type can be hashed
+    kind = type(value)
+    return value if kind in _PLAIN else _writer(kind)(value)  # type: ignore[arg-type]  # every type can be hashed
 
 
 @functools.cache
@@ -129,7 +133,8 @@ def encoded_time(moment: datetime) -> str:
     """
     if moment.tzinfo is None:
         raise ValueError(f"{moment!r} has no time zone")
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    in_utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return in_utc.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 _WRITERS: Sequence[tuple[type, Callable[[Any], object]]] = (
@@ -150,6 +155,8 @@ def decoded_time(text: str) -> datetime:
         ValueError: the text is not an RFC 3339 time with a zone.
     """
     moment = datetime.fromisoformat(text)
+    if moment.tzinfo is UTC:
+        return moment
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")
     try:
@@ -173,12 +180,21 @@ def decoded(kind: type[_Value], document: object) -> _Value:
         ValueError: the document does not hold such a value; the message names the path.
     """
     read: _Reader = _reader(kind)  # type: ignore[arg-type]  # every type can be hashed
-    result: _Value = read(document, "$")
+    try:
+        result: _Value = read(document)
+    except _Misfit as misfit:
+        raise ValueError(f"${misfit.path}: {misfit}") from misfit
     return result
 
 
+class _Misfit(ValueError):
+    """A part is not of its type. Each level adds its step to the path on the way out: parts that fit need no paths."""
+
+    path = ""
+
+
 # Any: a reader returns a value of the type that it was made for.
-_Reader = Callable[[object, str], Any]
+_Reader = Callable[[object], Any]
 
 
 @functools.cache
@@ -189,7 +205,7 @@ def _reader(kind: object) -> _Reader:
     if origin in (Union, types.UnionType):
         (present,) = (argument for argument in arguments if argument is not type(None))
         read = _reader(present)
-        return lambda document, path: None if document is None else read(document, path)
+        return lambda document: None if document is None else read(document)
     if origin is tuple:
         return _each(_reader(arguments[0]))
     if origin is not None:  # Mapping[str, X]
@@ -197,83 +213,105 @@ def _reader(kind: object) -> _Reader:
     if dataclasses.is_dataclass(kind):
         return _dataclass(kind)  # type: ignore[arg-type]  # never an instance here
     if kind in (object, Any):
-        return lambda document, _: document
+        return _anything
     return _text if kind is str else functools.partial(_scalar, kind)
 
 
+def _anything(document: object) -> object:
+    return document
+
+
 def _each(read: _Reader) -> _Reader:
-    def reader(document: object, path: str) -> object:
-        parts = _of_kind(document, list, path)
-        return tuple(read(part, f"{path}[{i}]") for i, part in enumerate(parts))
+    def reader(document: object) -> object:
+        parts, values = _of_kind(document, list), list[object]()
+        try:
+            for part in parts:
+                values.append(read(part))
+        except _Misfit as misfit:
+            misfit.path = f"[{len(values)}]{misfit.path}"
+            raise
+        return tuple(values)
 
     return reader
 
 
 def _values(read: _Reader) -> _Reader:
-    def reader(document: object, path: str) -> object:
-        items = _of_kind(document, dict, path).items()
-        return {key: read(part, f"{path}.{key}") for key, part in items}
+    def reader(document: object) -> object:
+        values = dict(_of_kind(document, dict))
+        return values if read is _anything else _read_each(values, dict.fromkeys(values, read))
 
     return reader
 
 
 def _dataclass(kind: type) -> _Reader:
-    hints = get_type_hints(kind)
-    names = {field.name for field in dataclasses.fields(kind)}
-    readers = functools.cache(lambda name: _reader(hints[name]))  # later: a type may contain itself
+    readers: dict[str, _Reader] = {}
 
-    def reader(document: object, path: str) -> object:
-        given = _of_kind(document, dict, path)
-        values = {
-            name: readers(name)(part, f"{path}.{name}") for name, part in given.items() if name in names
-        }
+    def reader(document: object) -> object:
+        given = _of_kind(document, dict)
+        if not readers:  # later than the type itself: a type may contain itself
+            hints = get_type_hints(kind)
+            readers.update({field.name: _reader(hints[field.name]) for field in dataclasses.fields(kind)})
         try:
-            return kind(**values)
+            return kind(**_read_each(given, readers))
         except TypeError as error:
-            raise ValueError(f"{path}: {error}") from error
+            raise _Misfit(str(error)) from error
 
     return reader
 
 
-def _text(document: object, path: str) -> object:
+def _read_each(given: Mapping[str, object], readers: Mapping[str, _Reader]) -> dict[str, object]:
+    """The parts that have a reader, each as it reads it."""
+    values = {}
+    for name, part in given.items():
+        read = readers.get(name)
+        if read is not None:
+            try:
+                values[name] = read(part)
+            except _Misfit as misfit:
+                misfit.path = f".{name}{misfit.path}"
+                raise
+    return values
+
+
+def _text(document: object) -> object:
     """Most values are texts, so these take the short way: a list of runs has 20,000 rows."""
-    return document if type(document) is str else _of_kind(document, str, path)
+    return document if type(document) is str else _of_kind(document, str)
 
 
-def _scalar(kind: object, document: object, path: str) -> object:
+def _scalar(kind: object, document: object) -> object:
     try:
         if kind is datetime:
-            return decoded_time(_of_kind(document, str, path))
+            return decoded_time(_of_kind(document, str))
         if isinstance(kind, type) and issubclass(kind, Enum):
             return kind(document)
         if kind is Decimal and isinstance(document, str):
             return Decimal(document)
     except (ValueError, ArithmeticError) as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise _Misfit(str(error)) from error
     if kind is float:
-        return _float(document, path)
+        return _float(document)
     if kind is int:
         document = whole(document)  # JSON does not distinguish 5.0 from 5
-    return _of_kind(document, kind, path)  # type: ignore[arg-type]  # only str, int, float and bool are left
+    return _of_kind(document, kind)  # type: ignore[arg-type]  # only str, int, float and bool are left
 
 
 _NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 """As `json_line` writes them."""
 
 
-def _float(document: object, path: str) -> float:
+def _float(document: object) -> float:
     if isinstance(document, str) and document in _NUMBERS:
         return _NUMBERS[document]
     try:
         is_integer = isinstance(document, int) and not isinstance(document, bool)
-        return float(document) if is_integer else _of_kind(document, float, path)  # type: ignore[arg-type]
+        return float(document) if is_integer else _of_kind(document, float)  # type: ignore[arg-type]
     except OverflowError as error:  # JSON does not limit integers
-        raise ValueError(f"{path}: {error}") from error
+        raise _Misfit(str(error)) from error
 
 
-def _of_kind(document: object, kind: type[_Value], path: str) -> _Value:
+def _of_kind(document: object, kind: type[_Value]) -> _Value:
     if not isinstance(document, kind) or (isinstance(document, bool) and kind is not bool):
-        raise ValueError(f"{path}: {kind.__name__} expected, found {type(document).__name__}")
+        raise _Misfit(f"{kind.__name__} expected, found {type(document).__name__}")
     return document
 
 

@@ -15,6 +15,7 @@ from trainmaster.orchestrator.core.requests.draft import Draft, Running
 from trainmaster.orchestrator.core.requests.placeholders import text_with_values
 from trainmaster.orchestrator.core.requests.script import CONTINUE_VARIABLE
 from trainmaster.orchestrator.core.runs.job import RetryOn
+from trainmaster.orchestrator.core.runs.record import RunRecord
 
 _SNAKE = re.compile(r"_([a-z0-9])")
 DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
@@ -360,6 +361,14 @@ def spec_from(document: Mapping[str, Any]) -> JobSpec:
         champion=decoded(ChampionTerms, champion) if champion else None,
         priority=document.get("priority", DEFAULT_PRIORITY),
     )
+
+
+def spec_of(record: RunRecord) -> JobSpec | None:
+    """The job that the run's request asks for, parsed once; None for a rejected run."""
+    request = record.request
+    if request is not None and "spec" not in request.parsed:
+        request.parsed["spec"] = spec_from(request.document)
+    return request.parsed["spec"] if request is not None else None
 
 
 def _settings(document: Mapping[str, Any]) -> Mapping[str, object]:

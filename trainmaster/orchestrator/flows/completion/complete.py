@@ -41,7 +41,7 @@ from trainmaster.orchestrator.core.errors import JobNotFound, PolicyInvalid, Rea
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 from trainmaster.orchestrator.core.names import RUN_LABEL, is_run_id
 from trainmaster.orchestrator.core.notices.notice import run_retried
-from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_from
+from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_of
 from trainmaster.orchestrator.core.runs.end import Completion, Cost, EndReport, LongCopy
 from trainmaster.orchestrator.core.runs.job import Job, JobLoss, Progress, RecordedJob
 from trainmaster.orchestrator.core.runs.moves import gave_up, job_of_run
@@ -143,8 +143,9 @@ def complete_run(
         if error_still_due(job, services.clock.now()):
             raise ReasonPending(job.name)
         request = held.record.request
-        if request is not None and not directories:
-            directories = services.models.look(model_locations(job, request, spec_from(request.document)))
+        spec = spec_of(held.record)
+        if request is not None and spec is not None and not directories:
+            directories = services.models.look(model_locations(job, request, spec))
         try:
             return _write(services, held, job, directories, report, shows_progress=shows_progress)
         except RecordMoved:
@@ -192,7 +193,7 @@ def _write(
         return retried
     has_manifest = any(directory.manifest is not None for directory in directories)
     schema = services.export_schema() if has_manifest else {}
-    spec = spec_from(record.request.document) if record.request else None
+    spec = spec_of(record)
     outcome = outcome_of(job, directories, schema, spec)
     if outcome is None:
         return _record_active(services, held, job, spec, shows_progress=shows_progress)
@@ -346,7 +347,8 @@ def _with_hourly_price(services: Services, record: RunRecord) -> RunRecord:
 
 def tuning_of(record: RunRecord) -> Tuning | None:
     """The tuning that the run's request asks for; None for a run without trials."""
-    return spec_from(record.request.document).tuning if record.request else None
+    spec = spec_of(record)
+    return None if spec is None else spec.tuning
 
 
 def _explain_failure(end: finish.End) -> str | None:
@@ -362,8 +364,7 @@ def _explain_failure(end: finish.End) -> str | None:
 
 
 def _compare_with_champion(end: finish.End) -> str | None:
-    request = end.record.request
-    spec = spec_from(request.document) if request is not None else None
+    spec = spec_of(end.record)
     if spec is None or spec.champion is None:
         return None
     verdict = challenge(end.services, end.record, spec)

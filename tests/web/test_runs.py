@@ -193,15 +193,16 @@ def test_pages_continue_each_other_and_lead_back_to_the_newest(browser: Browser)
 
 
 def test_a_search_of_the_page_is_bounded_and_can_be_continued(
-    browser: Browser, monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(page_of_runs, "SEARCHED_MAX", 3)
-    page = browser.get("/runs?text=rule").text
-    assert "No run matches yet" in page
-    assert "The newest 3 of this period were searched" in page
-    older = re.search(r'rel="next" href="([^"]+)"', page)
-    assert older
-    assert numbers(browser.get(older[1].replace("&amp;", "&")).text) == [0]
+    monkeypatch.setattr(page_of_runs, "SEARCHED_MAX", 4)
+    with console_over(lambda: served.clients.context) as browser:
+        page = browser.get("/runs?text=rule").text
+        assert "No run matches yet" in page
+        assert "The newest 3 of this period were searched" in page
+        older = re.search(r'rel="next" href="([^"]+)"', page)
+        assert older
+        assert numbers(browser.get(older[1].replace("&amp;", "&")).text) == [0]
 
 
 def test_a_sorted_page_begins_with_the_newest_runs_and_gets_the_others(

@@ -10,9 +10,17 @@ from jsonschema import Draft202012Validator
 
 from tests.client.runs.rows import START, row, write_index_object, write_row
 from tests.client.served import Served, served_context
+from tests.narrowing import present
 from trainmaster.client.runs import listing
 from trainmaster.client.runs.columns import Order
-from trainmaster.client.runs.listing import Filters, KeptIndex, RunList, list_runs, sort_runs
+from trainmaster.client.runs.listing import (
+    Filters,
+    KeptIndex,
+    RunList,
+    filter_runs,
+    list_runs,
+    sort_runs,
+)
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.runs.index import IndexRow, index_object
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -41,6 +49,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def listed(served: Served, filters: Filters) -> list[int]:
     found = list_runs(served.clients, filters, limit=100)
+    kept = filter_runs(KeptIndex(served.clients).look(), filters, limit=100)
+    assert present(kept).rows == found.rows
     return [int(each.run_id.removeprefix("run-")) for each in found.rows]
 
 
@@ -135,6 +145,17 @@ def test_the_list_as_json_fits_its_schema_which_describes_every_field(served: Se
 
 def _fields(kind: type) -> set[str]:
     return {each.name for each in dataclasses.fields(kind)}
+
+
+def test_a_filter_on_a_part_of_the_index_says_where_the_older_runs_continue(served: Served) -> None:
+    part, failed = KeptIndex(served.clients).look(8), Filters(states=frozenset({RunState.FAILED}))
+    first = present(filter_runs(part, failed, limit=100))
+    assert ([each.run_id for each in first.rows], first.bound_reached) == (["run-9", "run-6"], True)
+    older = dataclasses.replace(failed, before=first.next_before)
+    assert [each.run_id for each in list_runs(served.clients, older, limit=100).rows] == ["run-3", "run-0"]
+    assert filter_runs(part, older, limit=100) is None
+    recent = Filters(model="cassava", since=START + timedelta(minutes=9))
+    assert present(filter_runs(part, recent, limit=100)).next_before is None
 
 
 def test_a_kept_index_reads_again_only_what_may_have_changed(

@@ -161,11 +161,26 @@ def list_runs(clients: "Clients", filters: Filters, *, limit: int, scanned_max: 
         google.api_core.exceptions.GoogleAPICallError: the index cannot be listed.
     """
     most = SCANNED_MAX if scanned_max is None else min(scanned_max, SCANNED_MAX)
+    objects = _index_objects(clients, filters, first_page=PAGE_SIZE if filters.by_content else limit + 1)
+    return _first_matches(map(_row_of, objects), filters, limit=limit, most=most)
+
+
+def filter_runs(index: RunList, filters: Filters, *, limit: int) -> RunList | None:
+    """As `list_runs`, without reading anything. None if the index has more, and the filters continue a list."""
+    if index.bound_reached and filters.before is not None:
+        return None
+    rows = [row for row in index.rows if filters.in_period(row)]
+    # The last row of a part says where the list continues.
+    is_part = index.bound_reached and len(rows) == len(index.rows)
+    return _first_matches(iter(rows), filters, limit=limit, most=len(rows) - is_part)
+
+
+def _first_matches(rows: Iterator[IndexRow | None], filters: Filters, *, limit: int, most: int) -> RunList:
+    """The first `limit` runs that match, among `most` objects, of which those that are no rows are None."""
     kept: list[IndexRow] = []
     scanned = undecided = 0
     last: datetime | None = None
-    for blob in _index_objects(clients, filters, first_page=PAGE_SIZE if filters.by_content else limit + 1):
-        row = _row_of(blob)
+    for row in rows:
         is_full = len(kept) == limit and row is not None
         if is_full or scanned == most:
             return RunList(

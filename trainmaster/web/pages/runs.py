@@ -12,6 +12,7 @@ from trainmaster.client.runs.listing import (
     Filters,
     KeptIndex,
     RunList,
+    filter_runs,
     list_runs,
     sort_runs,
 )
@@ -73,6 +74,10 @@ def _read_list(ask: Ask, *, scanned_max: int | None) -> RunList:
     if order is not None:
         index = read_index(ask, most=scanned_max)
         return _with_progress(ask, sort_runs(index, filters, order, limit=limit), order)
+    if filters.by_content:
+        among = filter_runs(read_index(ask, most=scanned_max), filters, limit=limit)
+        if among is not None:
+            return _with_progress(ask, among)
     key = ("runs", limit, scanned_max, *((name, *_given_values(ask, name)) for name in _FILTERS))
     is_newest = not filters.by_content and filters.before is None
     found = ask.source.read(

@@ -62,6 +62,7 @@ def parse_json(content: bytes | str, max_depth: int = MAX_DEPTH_STORED) -> Any: 
         value = json.loads(content)
     except RecursionError as error:
         raise TooDeep(too_deep) from error
+    # The quick checks suffice for most texts: few have so many brackets, and few write a character by its number.
     if content.count("{") + content.count("[") > max_depth and _is_deeper(value, max_depth):
         raise TooDeep(too_deep)
     is_plain = content.isascii() and "\\u" not in content
@@ -104,9 +105,9 @@ def _writable(leaf: object) -> object:
     return _WORDS.get(leaf, "NaN") if isinstance(leaf, float) and not math.isfinite(leaf) else leaf
 
 
-_Value = TypeVar("_Value")
 _PLAIN = frozenset({str, int, float, bool, types.NoneType})
 """What is encoded as itself."""
+_Value = TypeVar("_Value")
 
 
 def encoded(value: object) -> object:
@@ -133,8 +134,7 @@ def encoded_time(moment: datetime) -> str:
     """
     if moment.tzinfo is None:
         raise ValueError(f"{moment!r} has no time zone")
-    in_utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
-    return in_utc.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 _WRITERS: Sequence[tuple[type, Callable[[Any], object]]] = (
@@ -155,12 +155,10 @@ def decoded_time(text: str) -> datetime:
         ValueError: the text is not an RFC 3339 time with a zone.
     """
     moment = datetime.fromisoformat(text)
-    if moment.tzinfo is UTC:
-        return moment
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")
     try:
-        return moment.astimezone(UTC)
+        return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
     except OverflowError as error:
         raise ValueError(f"{text!r} is outside the years 1 to 9999 in UTC") from error
 
@@ -180,21 +178,12 @@ def decoded(kind: type[_Value], document: object) -> _Value:
         ValueError: the document does not hold such a value; the message names the path.
     """
     read: _Reader = _reader(kind)  # type: ignore[arg-type]  # every type can be hashed
-    try:
-        result: _Value = read(document)
-    except _Misfit as misfit:
-        raise ValueError(f"${misfit.path}: {misfit}") from misfit
+    result: _Value = read(document, "$")
     return result
 
 
-class _Misfit(ValueError):
-    """A part is not of its type. Each level adds its step to the path on the way out: parts that fit need no paths."""
-
-    path = ""
-
-
 # Any: a reader returns a value of the type that it was made for.
-_Reader = Callable[[object], Any]
+_Reader = Callable[[object, str], Any]
 
 
 @functools.cache
@@ -205,7 +194,7 @@ def _reader(kind: object) -> _Reader:
     if origin in (Union, types.UnionType):
         (present,) = (argument for argument in arguments if argument is not type(None))
         read = _reader(present)
-        return lambda document: None if document is None else read(document)
+        return lambda document, path: None if document is None else read(document, path)
     if origin is tuple:
         return _each(_reader(arguments[0]))
     if origin is not None:  # Mapping[str, X]
@@ -213,105 +202,83 @@ def _reader(kind: object) -> _Reader:
     if dataclasses.is_dataclass(kind):
         return _dataclass(kind)  # type: ignore[arg-type]  # never an instance here
     if kind in (object, Any):
-        return _anything
+        return lambda document, _: document
     return _text if kind is str else functools.partial(_scalar, kind)
 
 
-def _anything(document: object) -> object:
-    return document
-
-
 def _each(read: _Reader) -> _Reader:
-    def reader(document: object) -> object:
-        parts, values = _of_kind(document, list), list[object]()
-        try:
-            for part in parts:
-                values.append(read(part))
-        except _Misfit as misfit:
-            misfit.path = f"[{len(values)}]{misfit.path}"
-            raise
-        return tuple(values)
+    def reader(document: object, path: str) -> object:
+        parts = _of_kind(document, list, path)
+        return tuple(read(part, f"{path}[{i}]") for i, part in enumerate(parts))
 
     return reader
 
 
 def _values(read: _Reader) -> _Reader:
-    def reader(document: object) -> object:
-        values = dict(_of_kind(document, dict))
-        return values if read is _anything else _read_each(values, dict.fromkeys(values, read))
+    def reader(document: object, path: str) -> object:
+        items = _of_kind(document, dict, path).items()
+        return {key: read(part, f"{path}.{key}") for key, part in items}
 
     return reader
 
 
 def _dataclass(kind: type) -> _Reader:
-    readers: dict[str, _Reader] = {}
+    hints = get_type_hints(kind)
+    names = {field.name for field in dataclasses.fields(kind)}
+    readers = functools.cache(lambda name: _reader(hints[name]))  # later: a type may contain itself
 
-    def reader(document: object) -> object:
-        given = _of_kind(document, dict)
-        if not readers:  # later than the type itself: a type may contain itself
-            hints = get_type_hints(kind)
-            readers.update({field.name: _reader(hints[field.name]) for field in dataclasses.fields(kind)})
+    def reader(document: object, path: str) -> object:
+        given = _of_kind(document, dict, path)
+        values = {
+            name: readers(name)(part, f"{path}.{name}") for name, part in given.items() if name in names
+        }
         try:
-            return kind(**_read_each(given, readers))
+            return kind(**values)
         except TypeError as error:
-            raise _Misfit(str(error)) from error
+            raise ValueError(f"{path}: {error}") from error
 
     return reader
 
 
-def _read_each(given: Mapping[str, object], readers: Mapping[str, _Reader]) -> dict[str, object]:
-    """The parts that have a reader, each as it reads it."""
-    values = {}
-    for name, part in given.items():
-        read = readers.get(name)
-        if read is not None:
-            try:
-                values[name] = read(part)
-            except _Misfit as misfit:
-                misfit.path = f".{name}{misfit.path}"
-                raise
-    return values
-
-
-def _text(document: object) -> object:
+def _text(document: object, path: str) -> object:
     """Most values are texts, so these take the short way: a list of runs has 20,000 rows."""
-    return document if type(document) is str else _of_kind(document, str)
+    return document if type(document) is str else _of_kind(document, str, path)
 
 
-def _scalar(kind: object, document: object) -> object:
+def _scalar(kind: object, document: object, path: str) -> object:
     try:
         if kind is datetime:
-            return decoded_time(_of_kind(document, str))
+            return decoded_time(_of_kind(document, str, path))
         if isinstance(kind, type) and issubclass(kind, Enum):
             return kind(document)
         if kind is Decimal and isinstance(document, str):
             return Decimal(document)
     except (ValueError, ArithmeticError) as error:
-        raise _Misfit(str(error)) from error
+        raise ValueError(f"{path}: {error}") from error
     if kind is float:
-        return _float(document)
+        return _float(document, path)
     if kind is int:
         document = whole(document)  # JSON does not distinguish 5.0 from 5
-    return _of_kind(document, kind)  # type: ignore[arg-type]  # only str, int, float and bool are left
+    return _of_kind(document, kind, path)  # type: ignore[arg-type]  # only str, int, float and bool are left
 
 
 _NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 """As `json_line` writes them."""
 
 
-def _float(document: object) -> float:
+def _float(document: object, path: str) -> float:
     if isinstance(document, str) and document in _NUMBERS:
         return _NUMBERS[document]
     try:
         is_integer = isinstance(document, int) and not isinstance(document, bool)
-        return float(document) if is_integer else _of_kind(document, float)  # type: ignore[arg-type]
+        return float(document) if is_integer else _of_kind(document, float, path)  # type: ignore[arg-type]
     except OverflowError as error:  # JSON does not limit integers
-        raise _Misfit(str(error)) from error
+        raise ValueError(f"{path}: {error}") from error
 
 
-def _of_kind(document: object, kind: type[_Value]) -> _Value:
+def _of_kind(document: object, kind: type[_Value], path: str) -> _Value:
     if not isinstance(document, kind) or (isinstance(document, bool) and kind is not bool):
-        raise _Misfit(f"{kind.__name__} expected, found {type(document).__name__}")
+        raise ValueError(f"{path}: {kind.__name__} expected, found {type(document).__name__}")
     return document
 
 

@@ -123,7 +123,7 @@ async def _answer_taken_grants(grants: Grants, request: Request) -> dict[str, ob
             raise InvalidArgumentError(str(fault)) from fault
     elif request.method == "DELETE":
         grants.restore()
-    return grants.taken()
+    return grants.taken_grants()
 
 
 async def _answer_call(state: _State, request: Request) -> dict[str, object]:

@@ -236,7 +236,7 @@ class Grants:
             rows.clear()
         self._reaches = self._by_permission()
 
-    def taken(self) -> dict[str, object]:
+    def taken_grants(self) -> dict[str, object]:
         """What `take` has taken away since the last `restore`."""
         return dict(self._taken)
 

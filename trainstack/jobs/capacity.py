@@ -67,12 +67,12 @@ class Capacity:
         self._admit()
 
     @property
-    def taken(self) -> int:
+    def slots_in_use(self) -> int:
         return sum(turn.count for turn in self._taken)
 
     @property
     def _free(self) -> int:
-        return self.replicas - self.taken
+        return self.replicas - self.slots_in_use
 
     def _admit(self) -> None:
         while self._line and self._line[0].count <= self._free:

@@ -38,8 +38,8 @@ class JobService(Collection[VertexJob]):
             ApiError: RESOURCE_EXHAUSTED; FAILED_PRECONDITION if jobs run on more of its machines.
         """
         wanted, old = MachinePool(resource), self.pools.get(resource.name)
-        if old is not None and old.capacity.taken > wanted.count:
-            message = f"Jobs run on {old.capacity.taken} machines of {resource.name}."
+        if old is not None and old.capacity.slots_in_use > wanted.count:
+            message = f"Jobs run on {old.capacity.slots_in_use} machines of {resource.name}."
             raise ApiError(Status.FAILED_PRECONDITION, message)
         self._refuse_without_slots(wanted.count)
         others = [holder for holder in self._holders() if holder is not old]
@@ -62,7 +62,7 @@ class JobService(Collection[VertexJob]):
         for job_id, runner in list(self._runners.items()):
             if (job := self._jobs.get(job_id)) and resource_name(job) == name:
                 runner.cancel()
-        if pool.capacity.taken:
+        if pool.capacity.slots_in_use:
             return False
         self._capacity.release(self.pools.pop(name).turn)
         return True

@@ -98,7 +98,7 @@ def is_uniform(bucket: BucketRecord) -> bool:
 
 
 def hidden_members(bucket: BucketRecord) -> frozenset[str]:
-    """Those whom the bucket's public access prevention refuses."""
+    """Members that may have no access to the bucket: the public ones, if it enforces public access prevention."""
     is_prevented = bucket.setting("iamConfiguration", "publicAccessPrevention") == "enforced"
     return PUBLIC if is_prevented else frozenset()
 

@@ -87,6 +87,8 @@ def test_a_misspelt_key_is_one_fault_that_suggests_the_right_key(document: objec
         ("name", "model_name"),
         ("timeout", "scheduling.timeout_s"),
         ("spot", "scheduling.spot"),
+        ("retries", "scheduling.retries"),
+        ("start_within_s", "scheduling.start_within_s"),
     ],
 )
 def test_a_key_that_belongs_elsewhere_is_one_fault_with_its_place(key: str, place: str) -> None:

@@ -89,7 +89,7 @@ def _read_list(ask: Ask, *, scanned_max: int | None) -> RunList:
 
 
 def read_index(ask: Ask, *, most: int | None = None) -> RunList:
-    """The rows of the index. `most`: if none was read yet, so many of the newest; pages ask again, and get the others."""
+    """The rows of the index: only the newest `most` if none were read yet. Pages ask again, and then get the others."""
     if most is not None:
         return ask.source.follow(INDEX, AnswerAge.SLOW, KeptIndex, partial(KeptIndex.look, most=most))
     found = ask.source.follow(INDEX, AnswerAge.SLOW, KeptIndex, KeptIndex.look)

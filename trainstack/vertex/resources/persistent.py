@@ -113,7 +113,7 @@ class PersistentResources:
     def _shown(self, resource: Message) -> Message:
         """With how many of its machines run jobs."""
         for pool in resource.resource_pools:
-            pool.used_replica_count = self._jobs.pools[resource.name].capacity.taken
+            pool.used_replica_count = self._jobs.pools[resource.name].capacity.slots_in_use
         return resource
 
     def _put(self, resource: Message, state: int) -> None:

@@ -83,6 +83,8 @@ def chosen(*conditions: tuple[list[str], str]) -> dict[str, Any]:
         (of({**MACHINE, "nfs_mounts": NFS}), "$.cluster.chief.nfs_mounts", "write network"),
         ({"reserved_ip_ranges": ["r"]}, "$.reserved_ip_ranges", "write network"),
         (of({**MACHINE, "lustre_mounts": [LUSTRE]}), "$.cluster.chief.lustre_mounts", "write network"),
+        (of({**MACHINE, "lustre_mounts": LUSTRE}), "$.cluster.chief.lustre_mounts", "or psc_interface_config: {"),
+        ({"scheduling": {"retry": 1}}, "$.scheduling.retry", "did you mean 'retries'?"),
         (
             of({**L4, "gpu_partition_size": "1g.10gb"}),
             "$.cluster.chief.accelerator.type",
@@ -252,6 +254,29 @@ def test_all_faults_of_what_is_reserved_and_reached_come_at_once() -> None:
     found = {path.removeprefix("$."): str(fault) for path, fault in told(written).items()}
     assert found.keys() == expected.keys()
     assert all(words in found[path] for path, words in expected.items()), found
+
+
+@pytest.mark.parametrize(
+    ("changes", "paths"),
+    [
+        ({"image": None, "cluster": [{"chief": {**MACHINE, "image": OTHER}}]}, ["cluster"]),
+        ({"image": None, "cluster": {"chief": [{**MACHINE, "image": OTHER}]}}, ["cluster.chief"]),
+        ({"image": None, "cluster": [{"chief": {**MACHINE, "image": OTHER}}, {"workers": ONE}]}, ["cluster"]),
+        (
+            {"cluster": [{"chief": {**MACHINE, "lustre_mounts": [LUSTRE]}}]},
+            ["cluster", "cluster[0].chief.lustre_mounts"],
+        ),
+        (
+            of({**H100, "reservation_affinity": {**RESERVED, "reservation_affinity_type": "NO_RESERVATION"}}),
+            [f"cluster.chief.reservation_affinity.{key}" for key in ("key", "values")],
+        ),
+        ({"scheduling": {"retries": 1e30}}, ["scheduling.retries"]),
+        ({"fallbacks": [{"scheduling": {"retry_on": ["x"]}}]}, ["fallbacks[0].scheduling.retry_on"]),
+    ],
+)
+def test_no_fault_is_only_the_consequence_of_another(changes: Mapping[str, Any], paths: list[str]) -> None:
+    written = {key: value for key, value in request(**changes).items() if value is not None}
+    assert [path.removeprefix("$.") for path in sorted(told(written))] == paths
 
 
 def test_a_fallback_takes_the_reservation_away() -> None:

@@ -83,6 +83,14 @@ def test_every_field_of_the_api_is_known(path: Path, around: Path, names: set[st
     assert all(REASON in problem for problem in found.values())
 
 
+@pytest.mark.parametrize("key", ["retries", "maxRetries", "retryOn", "start_within_s"])
+def test_a_key_of_our_own_scheduling_is_not_taken_for_another_of_the_api(key: str) -> None:
+    document = {"workerPoolSpecs": [], "scheduling": {key: 1, "disableRetries": False}}
+    (fault,) = (one for one in dialect_of(document).in_own(document, "x").faults if one.path.endswith(key))
+    assert "our own dialect has scheduling.retries, retry_on and start_within_s" in str(fault)
+    assert fault.repair == "remove it"
+
+
 def test_every_list_of_a_job_may_be_its_only_member() -> None:
     schemas = api("aiplatform.v1").document["schemas"]
     messages = {message for _, around, _ in MAPPINGS.values() for message in around}

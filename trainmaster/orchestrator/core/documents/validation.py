@@ -1,5 +1,6 @@
 """Validates a document against a JSON Schema: every fault with its path and likely repair."""
 
+import copy
 import functools
 import json
 import math
@@ -18,7 +19,9 @@ from trainmaster.orchestrator.core.documents.faults import (
     Suggestions,
     cut,
     hint,
+    is_within,
     json_path,
+    json_step,
     nearest,
     plain,
     quote_it,
@@ -73,50 +76,78 @@ def schema_faults(
     later code must not find a float there. It stays 50.0 if the schema requires a number. The text 1e-5, which YAML 1.1
     does not read as a number, becomes one if the schema requires one, and 3 among the words of a command line a text.
 
-    What is in a list in place of a mapping, or in a mapping in place of a list, is checked too.
+    A list of mappings in place of a mapping, or a mapping in place of a list, is one fault; all else is checked as if it
+    were the other.
     """
     validator, suggestions, spelled = _validator()(schema), suggestions or Suggestions(), spelled or {}
     while _made_fit(document, errors := _errors(validator, document), spelled):
         pass
     errors.sort(key=lambda error: json_path(error.absolute_path))  # as a report lists them
-    faults = (fault for error in errors for fault in _faults(error, spelled, suggestions))
+    opened = [(error, *meaning) for error in errors for meaning in _opened(error)]
+    outer = [error for error, *_ in opened] or errors
+    faults = [fault for error in outer for fault in _faults(error, spelled, suggestions)]
+    other, moves, known = (
+        copy.deepcopy(document) if opened else None,
+        dict[str, str](),
+        {fault.path for fault in faults},
+    )
+    for error, meant, of_error in opened:
+        _put(other, error.absolute_path, meant)
+        moves |= of_error
+    for fault in schema_faults(schema, other, spelled, suggestions) if opened else ():
+        is_echo = fault.path in known and fault.problem == _LIMITS["minItems"][0]
+        if not is_echo and moves.get(fault.path) not in known:
+            faults.append(fault.moved(functools.partial(_written, moves)))
     return sorted(without_echoes(faults))
 
 
 # Any: jsonschema's validators are typed so.
 def _errors(validator: Any, document: object) -> list["ValidationError"]:
-    return list(islice(_with_insides(validator, validator.iter_errors(document)), MAX_COLLECTED))
+    return list(islice(validator.iter_errors(document), MAX_COLLECTED))
 
 
-# Any: as above.
-def _with_insides(validator: Any, errors: Iterable["ValidationError"]) -> Iterator["ValidationError"]:
-    """The errors, and those inside what is a list of mappings in place of a mapping, or one in place of a list."""
-    for error in errors:
-        yield error
-        value: Any = error.instance
-        schema: Any = error.schema
-        inside: Any = []
-        match error.validator, error.validator_value:
-            case "type", "array" if isinstance(value, dict):
-                inside = validator.descend(value, schema.get("items", True))
-            case "type", "object" if isinstance(value, list) and "properties" in schema:
-                parts = (part for part in enumerate(value) if isinstance(part[1], dict))
-                inside = (one for index, part in parts for one in validator.descend(part, schema, path=index))
-        found = [inner for inner in inside if inner.validator != "type" or inner.relative_path]
-        for inner in found:
-            inner.parent = error
-        yield from _with_insides(validator, found)
+def _opened(error: "ValidationError") -> Iterator[tuple[object, Mapping[str, str]]]:
+    """What a container of the wrong kind means, if anything, and the paths that change with it, each with the written one.
+
+    Of several mappings in a list, the first that has a key counts.
+    """
+    value: Any = error.instance
+    schema: Any = error.schema
+    where = json_path(error.absolute_path)
+    match error.validator, error.validator_value:
+        case "type", "array" if isinstance(value, dict):
+            yield [value], {f"{where}[0]": where}
+        case "type", "object" if isinstance(value, list) and "properties" in schema and error.absolute_path:
+            meant: dict[str, object] = {}
+            moves: dict[str, str] = {}
+            for index, part in enumerate(value):
+                for key in part.keys() - meant.keys() if isinstance(part, dict) else ():
+                    meant[key] = part[key]
+                    moves[f"{where}{json_step(key)}"] = f"{where}[{index}]{json_step(key)}"
+            if meant:
+                yield meant, moves
+
+
+def _written(moves: Mapping[str, str], path: str) -> str:
+    """The path of what is at this one in the document with its containers as they are meant."""
+    above = next((above for above in moves if is_within(path, above)), None)
+    return path if above is None else moves[above] + path.removeprefix(above)
 
 
 # Any: the document at a path that jsonschema found in it, so it can be written to.
+def _put(document: Any, path: Iterable[PathPart], value: object) -> None:
+    *above, last = path
+    functools.reduce(operator.getitem, above, document)[last] = value
+
+
+# Any: as above.
 def _made_fit(document: Any, errors: Sequence["ValidationError"], spelled: Mapping[str, str]) -> bool:
     """Replace values by what they mean where that is of the kind that the schema requires; whether any was."""
     made = False
     for error in errors:
         meant = _meant(error, spelled) if error.validator in ("type", "pattern") else error.instance
         if meant is not error.instance and error.absolute_path:
-            *above, last = error.absolute_path
-            functools.reduce(operator.getitem, above, document)[last] = meant
+            _put(document, error.absolute_path, meant)
             made = True
         made = _made_fit(document, error.context or (), spelled) or made
     return made
@@ -202,6 +233,8 @@ def _faults(
             text = value if isinstance(value, str) else ""
             near = hint(schema.get("synonyms", {}).get(text.lower(), "")) or nearest(text, rule, suggestions)
             yield Fault(at=path, problem="not an allowed value", value=value, among=rule, repair=near)
+        case "minimum" | "maximum" if isinstance(value, float) and schema.get("type") == "integer":
+            pass  # it is refused for its kind
         case validator:
             yield _out_of_bounds(path, str(validator), value, rule, schema)
 
@@ -258,6 +291,7 @@ _LIMITS = {
     "maxItems": ("too many entries", "at most {} entries"),
     "minProperties": ("too few entries", "at least {} entries"),
     "maxProperties": ("too many entries", "at most {} entries"),
+    "uniqueItems": ("duplicate entries", "each entry once"),
 }
 """What is wrong, and what is allowed, for each keyword that limits a value."""
 

@@ -15,12 +15,15 @@ _SECONDS = re.compile(r"([0-9]+)(\.0+)?s")
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _HUMP = re.compile(r"([A-Z])")
 _V1BETA1 = "only the API's v1beta1 has this key, and"
-ONLY_V1BETA1 = {
+_OWN = "no job of Vertex AI has this key; our own dialect has scheduling.retries, retry_on and start_within_s"
+ELSEWHERE = {
+    **dict.fromkeys(("retries", "maxRetries", "retryOn", "startWithinS"), _OWN),
     "minGpuDriverVersion": f"{_V1BETA1} jobs are submitted through v1",
     "multihostGpuNodeCount": f"{_V1BETA1} jobs are submitted through v1",
     "convexStopConfig": f"{_V1BETA1} deprecated it for convexAutomatedStoppingSpec",
     "transferLearningConfig": f"{_V1BETA1} there no tuning job uses it, only Vizier",
 }
+"""Keys that another API or dialect has, and why they are refused here."""
 # fmt: off
 REPEATED = frozenset({
     "args", "categoricalValues", "command", "conditionalParameterSpecs", "containerArgs", "containerCommand",
@@ -62,10 +65,10 @@ class Fields:
         if not self._asked:
             self.translation.unread.append(self._unread)
         self._asked.add(name)
-        value = self._written(name)
+        value = self._value_of(name)
         return [value] if name in REPEATED and not isinstance(value, list | None) else value
 
-    def _written(self, name: str) -> object:
+    def _value_of(self, name: str) -> object:
         value = self._value.get(self._keys.get(name, name))
         return None if value == "" else value
 
@@ -82,7 +85,7 @@ class Fields:
 
     def member_at(self, name: str, index: int) -> Path:
         """The path of a member of a list; of a single value, which is the list of it, the key's own."""
-        return (*self.at(name), index) if isinstance(self._written(name), list | None) else self.at(name)
+        return (*self.at(name), index) if isinstance(self._value_of(name), list | None) else self.at(name)
 
     def present(self, names: Collection[str]) -> list[str]:
         """Those of the names that have a value, as the text spells them; none is suggested for a misspelt key."""
@@ -163,7 +166,7 @@ class Fields:
     def _unread(self) -> list[Fault]:
         """A fault for every key that was never read, and for every key given in both spellings."""
         foreign = set(self._keys) - self._asked - self._passed
-        beta = [name for name in sorted(foreign & ONLY_V1BETA1.keys()) if self._value[self._keys[name]]]
+        elsewhere = [name for name in sorted(foreign & ELSEWHERE.keys()) if self._value[self._keys[name]]]
         known, present = set(map(self._spelling_of, self._asked)), set(map(self._spelling_of, self._keys))
         not_allowed = partial(
             unknown_key,
@@ -173,9 +176,11 @@ class Fields:
             problem="this key is not allowed in a request",
             suggestions=self.translation.suggestions,
         )
-        foreign -= ONLY_V1BETA1.keys()
+        foreign -= ELSEWHERE.keys()
         unknown = [not_allowed(self._keys[name]) for name in sorted(foreign)[:MAX_COLLECTED]]
-        unknown += [Fault(at=self.at(name), problem=ONLY_V1BETA1[name], repair="remove it") for name in beta]
+        unknown += [
+            Fault(at=self.at(name), problem=ELSEWHERE[name], repair="remove it") for name in elsewhere
+        ]
         return [*map(self._twice, sorted(self._again)), *unknown]
 
     def _twice(self, name: str) -> Fault:
@@ -187,7 +192,7 @@ class Fields:
         return self._keys.get(name) or (_HUMP.sub(r"_\1", name).lower() if self._snake else name)
 
     def _said(self, name: str, said: dict[str, Any]) -> dict[str, Any]:
-        value = self._written(name)
+        value = self._value_of(name)
         return said if value is None or {"found", "value"} & set(said) else {**said, "value": value}
 
 

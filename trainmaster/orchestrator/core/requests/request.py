@@ -3,7 +3,7 @@
 What is checked here is in our own dialect; `reading.py` makes that of the user's text.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
@@ -14,6 +14,7 @@ from trainmaster.orchestrator.core.documents.faults import (
     Refused,
     Suggestions,
     first_of_each_place,
+    json_step,
     refusal_of,
     without_echoes,
 )
@@ -225,6 +226,14 @@ def _document_faults(
     return (secret_faults(draft), *rest)
 
 
+def _known_part(part: object, path: str, unknown: Collection[str]) -> object:
+    """The part without the keys at the unknown paths: what follows from them is no fault of its own."""
+    if not isinstance(part, Mapping):
+        return part
+    paths = {key: f"{path}{json_step(str(key))}" for key in part}
+    return {key: _known_part(part[key], at, unknown) for key, at in paths.items() if at not in unknown}
+
+
 def _of_fallbacks(
     draft: Draft, request_rules: RequestRules, known: Iterable[list[Fault]]
 ) -> Iterator[list[Fault]]:
@@ -236,8 +245,9 @@ def _of_fallbacks(
     properties = {key: whole_schema["properties"][key] for key in FALLBACK_KEYS}
     schema = {"$defs": whole_schema["$defs"], "type": "object", "properties": properties}
     reported, suggestions = {fault for group in known for fault in group}, Suggestions()
+    unknown = {fault.path for fault in reported if fault.is_key}
     for index, patch in iter_fallbacks(document):
-        whole = without_fallbacks(with_patch(own, patch))
+        whole = without_fallbacks(with_patch(own, _known_part(patch, fallback_path(index), unknown)))
         candidate = replace(draft, document=whole, region=text_at(whole, "region") or draft.region)
         changed = {key: whole[key] for key in FALLBACK_KEYS if key in whole}
         for group in (

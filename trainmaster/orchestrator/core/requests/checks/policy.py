@@ -214,7 +214,8 @@ def _reservations(draft: Draft) -> Iterator[tuple[Path, tuple[object, str]]]:
         kind = affinity.get("reservation_affinity_type")
         if kind == "ANY_RESERVATION":
             yield (*here, "reservation_affinity_type"), (kind, "reservations")
-        for index, name in enumerate(list_at(affinity, "values")):
+        named = list_at(affinity, "values") if kind not in ("ANY_RESERVATION", "NO_RESERVATION") else ()
+        for index, name in enumerate(named):
             yield (*here, "values", index), (name, "reservations")
 
 

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from tests.client.mirrored import mirror, queueing_world
 from tests.client.rule_documents import example
 from tests.client.served import Served, served_context
+from tests.contract.test_retries import lose, retried
 from tests.contract.world import World
 from tests.web.consoles import console_of
 from trainmaster.client.submission.terms import schema
@@ -64,15 +65,17 @@ def test_the_document_is_the_one_that_the_command_prints(browser: Browser, serve
     assert found == printed
 
 
-def test_a_run_that_waits_at_the_training_service_is_named(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_runs_outside_the_queue_are_named(tmp_path_factory: pytest.TempPathFactory) -> None:
     world = World()
-    run_id = world.launch(world.drop()).run_id
+    run_id, lost = world.launch(world.drop()).run_id, retried(world)
+    lose(world, lost)
     with served_context(tmp_path_factory.mktemp("submitted")) as served:
         mirror(world, served)
         with console_of(served.clients) as browser:
             page = browser.get("/queue").text
     assert "No run is in the queue." in page
     assert f'<li class="break"><a href="/runs/{run_id}">{run_id}</a> <span class="soft">queued ' in page
+    assert f'{lost}</a> <span class="soft">next try now: retry 1 of 2 after infrastructure: ' in page
 
 
 def test_a_reached_cap_is_named(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -13,12 +13,16 @@ from tests.cli.screens import assert_screen
 from tests.client.mirrored import mirror, queueing_world
 from tests.client.served import Served, served_context
 from tests.contract.teams import SPEECH, VISION, drop, world_of_teams
+from tests.contract.test_retries import lose, retried
 from tests.contract.world import World
+from tests.narrowing import present
 from trainmaster.cli.runs.queue_verb import SPARE, queue_rows
 from trainmaster.cli.table import fact_lines, table_lines
 from trainmaster.client.runs.queue_listing import QueueListing, read_queue
-from trainmaster.client.shown.queue_lines import queue_facts
+from trainmaster.client.shown.queue_lines import outside_text, queue_facts
 from trainmaster.client.submission.terms import schema
+from trainmaster.orchestrator.core.admission.index_row import index_row_of
+from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 
 SCHEMA = schema("queue.v1")
@@ -121,9 +125,30 @@ def test_runs_that_wait_at_the_training_service_are_named_below_an_empty_queue(t
     Draft202012Validator(SCHEMA).validate(document)
 
 
+def test_a_run_that_pauses_before_a_retry_is_named_with_when_and_why_until_it_has_a_place(
+    tmp_path: Path,
+) -> None:
+    world = World()
+    run_id = retried(world)
+    lose(world, run_id)
+    with served_context(tmp_path) as served:
+        mirror(world, served)
+        done = served.trainmaster("queue")
+        document = json.loads(served.trainmaster("queue", "-o", "json").out)
+    why = "retry 1 of 2 after infrastructure: Internal error occurred. Please retry in a few minutes."
+    assert "to retry     1 run pausing after the loss of a job:\n" in done.out
+    assert f"             {run_id}: next try now: {why}\n" in done.out  # the world is long ago
+    (pausing,) = document["pausing"]
+    due = present(world.record(run_id).admission.waiting).not_before
+    assert pausing == {"run_id": run_id, "retry_at": encoded(due), "reason": why}
+    Draft202012Validator(SCHEMA).validate(document)
+    (row,) = (index_row_of(world.record(run_id), 1),)
+    assert outside_text(row, due - timedelta(seconds=45)) == f"next try in 45s: {why}"
+
+
 def test_an_empty_queue_says_so(tmp_path: Path) -> None:
     with served_context(tmp_path) as served:
         done = served.trainmaster("queue")
     assert done.status == 0
-    assert done.err.endswith("trainmaster ls --state waiting\n")
+    assert done.err.endswith("No run is in the queue.\n")
     assert done.out == "started      0 this hour, 0 today (UTC)\n"

@@ -29,25 +29,25 @@ SPARE = ("PRIORITY", "NEXT TRY", "WAITING")
 def queue(clients: "Clients", team: str | None, output: str) -> int:
     """Show the runs that wait, in the order in which they are admitted, the slots in use and the starts of today.
 
-    A run that was admitted may still wait at the training service. Of the newest 999 runs, those whose job has not
-    started are named below.
+    Of the newest 999 runs, those outside the queue are named below: those whose job the training service has not
+    started, and those that pause before a retry.
 
     Costs six storage operations, one more for each thousand runs that started today, and with --team for each
     thousand of the newest 20,000 runs.
     """
     from trainmaster.client.deployment import read_admission
-    from trainmaster.client.runs.queue_listing import read_queue, submitted_runs
+    from trainmaster.client.runs.queue_listing import read_queue, runs_outside_queue
     from trainmaster.client.shown.queue_lines import queue_facts
 
     admission, problem = read_admission(clients)
     if problem:
         talk(f"The limits and caps are unknown: {problem}")
     found = read_queue(clients, datetime.now(UTC), admission, team)
-    found = replace(found, submitted=submitted_runs(clients, team))
+    found = replace(found, outside=runs_outside_queue(clients, team))
     if not print_for_programs(output, lambda: found.document, (each.run_id for each in found.waiting)):
         print_table(queue_rows(found), spare=SPARE)
         if not found.waiting:
-            talk("No run is in the queue. Those that pause before a retry: trainmaster ls --state waiting")
+            talk("No run is in the queue.")
         print_facts(queue_facts(found))
     if not found.complete:
         talk("There are more runs or slots than are shown.")

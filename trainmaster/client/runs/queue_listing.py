@@ -108,14 +108,28 @@ class QueueListing:
     """Caps that refuse runs now, each with its hour or day: `runs_per_hour/2026-11-21T13`."""
     complete: bool = True
     """False if there are more objects than are read."""
-    submitted: tuple[IndexRow, ...] | None = None
-    """Rows of runs whose job the training service has not started yet, oldest first; None if they were not read."""
+    outside: tuple[IndexRow, ...] | None = None
+    """Rows of runs that `runs_outside_queue` found, oldest first; None if they were not read."""
+
+    @property
+    def submitted(self) -> tuple[IndexRow, ...]:
+        """Those whose job the training service has not started yet."""
+        return tuple(row for row in self.outside or () if row.state is RunState.SUBMITTED)
+
+    @property
+    def pausing(self) -> tuple[IndexRow, ...]:
+        """Those that pause before a retry, and have no place in the queue until then."""
+        placed = {run.run_id for run in self.waiting}
+        return tuple(row for row in self.outside or () if row.retry_at and row.run_id not in placed)
 
     @property
     def document(self) -> dict[str, Any]:
-        document: Any = encoded(replace(self, submitted=None))
-        rows = self.submitted
-        return {**document, **({} if rows is None else {"submitted": [row.run_id for row in rows]})}
+        document: Any = encoded(replace(self, outside=None))
+        if self.outside is None:
+            return dict(document)
+        keys = ("run_id", "retry_at", "reason")
+        pausing = [{key: encoded(getattr(row, key)) for key in keys} for row in self.pausing]
+        return {**document, "submitted": [row.run_id for row in self.submitted], "pausing": pausing}
 
 
 def read_queue(
@@ -158,15 +172,15 @@ def read_queue(
     )
 
 
-def submitted_runs(clients: "Clients", team: str | None = None) -> tuple[IndexRow, ...]:
-    """The rows of runs whose job the training service has not started yet, oldest first, among the newest NEWEST of all.
+def runs_outside_queue(clients: "Clients", team: str | None = None) -> tuple[IndexRow, ...]:
+    """The rows of runs whose job has not started, or that wait, oldest first, among the newest NEWEST of all.
 
     Costs one listing. A tuning stays among them until a tick sees that its job runs.
 
     Raises:
         google.api_core.exceptions.GoogleAPICallError: the index cannot be listed.
     """
-    filters = Filters(states=frozenset({RunState.SUBMITTED}), team=team)
+    filters = Filters(states=frozenset({RunState.SUBMITTED, RunState.WAITING}), team=team)
     found = list_runs(clients, filters, limit=NEWEST, scanned_max=NEWEST)
     return found.rows[::-1]
 

@@ -7,10 +7,12 @@ from decimal import Decimal
 from trainmaster.client.runs.queue_listing import QueueListing, Waits
 from trainmaster.client.shown.run_lines import queued_text
 from trainmaster.client.terminal import Fact, plural
+from trainmaster.client.times import span
 from trainmaster.orchestrator.core.policy.currency import shown_money
 from trainmaster.orchestrator.core.runs.index import IndexRow
+from trainmaster.orchestrator.core.runs.states import RunState
 
-SUBMITTED_SHOWN = 5
+OUTSIDE_SHOWN = 5
 
 
 def waits_text(run: Waits, position: int | None = None) -> str:
@@ -51,19 +53,26 @@ def may_cost_text(queue: QueueListing) -> str:
     return shown_money(cost, queue.caps.currency) if queue.caps else f"{cost:.2f}"
 
 
-def submitted_text(row: IndexRow, now: datetime) -> str:
-    """A run whose job has not started, since when, and what follows if it does not."""
-    return ": ".join(filter(None, (row.run_id, queued_text(row.queued, now))))
+def outside_text(row: IndexRow, now: datetime) -> str:
+    """What a run outside the queue waits for: since when its job has not started, or when the run is retried, and why."""
+    if row.retry_at is None:
+        return queued_text(row.queued, now)
+    when = f"in {span(row.retry_at - now)}" if row.retry_at > now else "now"
+    return ": ".join(filter(None, (f"next try {when}", row.reason)))
 
 
 def queue_facts(queue: QueueListing) -> Iterator[Fact]:
-    """The jobs that have not started, the slots in use, and what counts towards the caps."""
-    if submitted := queue.submitted:
-        more = len(submitted) - SUBMITTED_SHOWN
-        title = f"{plural(len(submitted), 'run')} at the training service, not started yet:"
-        rest = [f"and {more} more: trainmaster ls --state submitted"] if more > 0 else []
-        rows = [submitted_text(row, queue.at) for row in submitted[:SUBMITTED_SHOWN]]
-        yield "submitted", [title, *rows, *rest]
+    """The runs outside the queue, the slots in use, and what counts towards the caps."""
+    for label, rows, what, state in (
+        ("submitted", queue.submitted, "at the training service, not started yet", RunState.SUBMITTED),
+        ("to retry", queue.pausing, "pausing after the loss of a job", RunState.WAITING),
+    ):
+        more = len(rows) - OUTSIDE_SHOWN
+        texts = ((row.run_id, outside_text(row, queue.at)) for row in rows[:OUTSIDE_SHOWN])
+        lines = [": ".join(filter(None, text)) for text in texts]
+        rest = [f"and {more} more: trainmaster ls --state {state}"] if more > 0 else []
+        if lines:
+            yield label, [f"{plural(len(rows), 'run')} {what}:", *lines, *rest]
     for limit in queue.limits:
         runs = [slot.run_id for slot in queue.slots if slot.limit == limit.name]
         of = "" if limit.jobs is None else f" of {limit.jobs}"

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from trainmaster.client.deployment import read_admission
 from trainmaster.client.runs.admission_objects import read_starts
-from trainmaster.client.runs.queue_listing import QueueListing, read_queue, submitted_runs
-from trainmaster.client.shown.queue_lines import cap_texts, may_cost_text, waits_text
-from trainmaster.client.shown.run_lines import queued_text
+from trainmaster.client.runs.queue_listing import QueueListing, read_queue, runs_outside_queue
+from trainmaster.client.shown.queue_lines import cap_texts, may_cost_text, outside_text, waits_text
 from trainmaster.client.terminal import plural
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import ApiRoute, Ask, ConsolePage, ConsoleSubject, PageRoute
@@ -34,8 +33,8 @@ def queue_now(ask: Ask) -> QueueListing:
 
 
 def whole_queue(ask: Ask) -> QueueListing:
-    """The queue, with the runs whose job has not started: a listing of a thousand rows, so they are older, too."""
-    return replace(queue_now(ask), submitted=ask.source.read("submitted", AnswerAge.SLOW, submitted_runs))
+    """The queue, with the runs outside it: a listing of a thousand rows, so they are older, too."""
+    return replace(queue_now(ask), outside=ask.source.read("outside", AnswerAge.SLOW, runs_outside_queue))
 
 
 def _policy(ask: Ask) -> "tuple[Admission | None, str]":
@@ -53,8 +52,12 @@ def queue(ask: Ask) -> ConsolePage:
             "found": found,
             "problem": problem,
             "waiting": [(each, waits_text(each)) for each in found.waiting[:ROWS_MAX]],
-            "submitted": [
-                (row, queued_text(row.queued, ask.now)) for row in (found.submitted or ())[:ROWS_MAX]
+            "outside": [
+                (key, title, len(rows), [(row, outside_text(row, ask.now)) for row in rows[:ROWS_MAX]])
+                for key, title, rows in (
+                    ("submitted", "At the training service, not started yet", found.submitted),
+                    ("pausing", "Pausing before a retry", found.pausing),
+                )
             ],
             "limits": found.limits[:ROWS_MAX],
             "slots_max": ROWS_MAX,

@@ -14,6 +14,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 def index_row_of(record: RunRecord, generation: int) -> index.IndexRow:
     """The row of this generation of the record."""
     source, job_end = record.source, record.job.end_time if record.job else None
+    waiting = record.admission.waiting
     row = index.IndexRow(
         run_id=record.run_id,
         created_at=record.history[0].at,
@@ -24,6 +25,7 @@ def index_row_of(record: RunRecord, generation: int) -> index.IndexRow:
         ended_at=(job_end or record.history[-1].at) if record.ended else None,
         team=source.team,
         model_name=record.model_name,
+        retry_at=waiting.not_before if waiting is not None and waiting.rests else None,
         reason=_reason(record),
         sent_by=source.sent_by.name[: index.VALUE_MAX_CHARS] if source.sent_by else None,
         commit=source.commit.id if source.commit else None,

@@ -84,6 +84,8 @@ class IndexRow:
     """How many more labels the record has. If there are any, a label that is missing here may be one of them."""
     queued: Queued | None = None
     """The job, while it has not started."""
+    retry_at: datetime | None = None
+    """Until when the run pauses, outside the queue, before another job follows one that was lost."""
     reason: str | None = None
     """Why the run waits or failed, a rejected run's first fault, or of one that succeeded that it left no model, or its
     last problem: one line, at most TEXT_MAX_BYTES of it."""

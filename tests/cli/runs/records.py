@@ -27,6 +27,7 @@ def run_of(document: dict[str, Any]) -> Run:
 def waiting() -> Run:
     document = run_record("next_candidate")
     document["admission"]["waiting"] |= {"not_before": "2026-03-01T12:32:05Z", "attempts": 3}
+    document["request"]["document"]["scheduling"] = {"retries": 1, "retry_on": ["out_of_memory"]}
     return run_of(document)
 
 

@@ -8,23 +8,31 @@ from pathlib import Path
 from typing import Any
 
 import click
+import httpx
 import pytest
+from google.cloud.aiplatform_v1.types import CustomJob
 from jsonschema import Draft202012Validator
 
 from tests.cli.runs.records import NOW, RUNS
 from tests.cli.screens import assert_screen
+from tests.cli.test_pools import a_context
 from tests.client.logged import Logged, point_to
 from tests.client.rule_documents import example
-from tests.client.served import Served, run_record, served_context
+from tests.client.served import PROJECT, Served, run_record, served_context
+from tests.contract.test_retries import lose, priced_world, retried
 from tests.narrowing import present
+from tests.stack.jobs.conftest import container
 from trainmaster.cli.runs.why import why_facts
 from trainmaster.cli.table import fact_lines
-from trainmaster.client.explaining.explanation import Explanation
+from trainmaster.client.explaining.explanation import Explanation, explain_run
+from trainmaster.client.find import Run
+from trainmaster.client.runs.facts import console_uri
 from trainmaster.client.runs.queue_listing import Waits
 from trainmaster.client.shown.run_lines import job_facts
 from trainmaster.client.shown.run_screen import run_facts
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.documents.codec import decoded
+from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -104,6 +112,56 @@ def test_a_job_in_vertex_ais_queue_says_what_it_waits_for() -> None:
         assert lines[1] == "queued 2h 10m in us-central1"
         assert len(lines) == 2 + is_local
         assert len(dict(job_facts(record, now, is_local=is_local))["job"]) == 1
+    for held_by, said in (
+        ("", "once other jobs have ended"),
+        ("the injection 'q'", "held by the injection 'q'"),
+    ):
+        (_, _, why) = dict(job_facts(queued, now, is_local=True, held_by=held_by))["job"]
+        assert said in why
+
+
+def test_on_a_stack_the_injection_that_holds_a_job_is_named(tmp_path: Path) -> None:
+    with a_context(tmp_path, []) as context:
+        host = present(context.clients.context.vertex_host)
+        plan = {"name": "full", "at": "vertex.jobs", "kind": "hold_pending"}
+        httpx.post(f"{host}/emulator/v1/injections", json=plan).raise_for_status()
+        spec = {"worker_pool_specs": [container("print=x")]}
+        place, jobs = f"projects/{PROJECT}/locations/us-central1", context.clients.jobs
+        job = jobs.create_custom_job(
+            parent=place, custom_job=CustomJob({"display_name": "j", "job_spec": spec})
+        )
+        submitted = run_record(
+            "succeeded", state="submitted", job={"name": job.name, "state": "JOB_STATE_PENDING"}
+        )
+        run = Run(document=submitted, record=decoded(RunRecord, submitted))
+        looks = (explain_run(context.clients, run, NOW) for _ in range(1000))
+        found = next(look for look in looks if look.held_by)  # the job's thread asks for itself
+        httpx.delete(f"{host}/emulator/v1/injections").raise_for_status()
+        assert explain_run(context.clients, run, NOW).held_by == ""
+    assert found.held_by == "the injection 'full' (hold_pending) of this stack"
+    SCHEMA.validate(found.document)
+
+
+def test_each_lost_or_moved_job_has_its_own_line_with_what_followed() -> None:
+    world = priced_world()
+    run_id = retried(world, fallbacks=[{"cluster": {"chief": {"machine": "n1-standard-8"}}}])
+    queued = present(world.record(run_id).job).name
+    world.clock.advance(timedelta(hours=3))
+    world.reconcile()
+    world.jobs.become(queued, JobState.CANCELLED)
+    world.reconcile()
+    lost = lose(world, run_id)
+    record = world.record(run_id)
+    facts = list(why_facts(Explanation(record=record), world.clock.now(), is_local=True))
+    lines = dict(facts)["jobs before"]
+    assert [label for label, _ in facts if label in ("tried", "problem")] == []
+    assert lines[0].startswith(f"{job_id(queued)}, us-central1, n1-standard-4, 20")
+    assert ": given up for the next candidate: it had not started by " in lines[0]
+    assert lines[1].startswith(f"{job_id(lost.name)}, us-central1, 20")
+    assert ": lost; retry 1 of 2 after infrastructure: Internal error occurred. " in lines[1]
+    assert lines[1].endswith(" It cost 2.10 USD.")
+    clouds = dict(why_facts(Explanation(record=record), world.clock.now(), is_local=False))["jobs before"]
+    assert clouds == [lines[0], console_uri(queued), lines[1], console_uri(lost.name)]
 
 
 @pytest.fixture(scope="module")

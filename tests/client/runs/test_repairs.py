@@ -116,10 +116,10 @@ def test_of_a_tuning_whose_metric_was_never_reported_the_repair_is_to_report_it(
     [
         (
             "n1-standard-4",
-            ": n1-standard-4 has 15 GB; n1-highmem-4 has 26 GB; with `scheduling.disable_retries` ",
+            ": n1-standard-4 has 15 GB; n1-highmem-4 has 26 GB; `scheduling: {retries: 1, retry_on: [out_of_memory]}` ",
         ),
-        ("n1-highmem-96", ": n1-highmem-96 has 624 GB; with `scheduling.disable_retries` "),
-        ("a2-highgpu-2g", ": a2-highgpu-2g has 170 GB; a2-highgpu-4g has 340 GB; with "),
+        ("n1-highmem-96", ": n1-highmem-96 has 624 GB; `scheduling.disable_retries` leaves out "),
+        ("a2-highgpu-2g", ": a2-highgpu-2g has 170 GB; a2-highgpu-4g has 340 GB; `scheduling: "),
         ("x9-mega-4", None),
     ],
 )
@@ -138,3 +138,7 @@ def test_a_replica_that_was_killed_is_told_its_memory_and_the_next_machine(
     assert repair == known if said is None else repair.startswith(f"{known}{said}")
     on_gpu = Failure(message="torch.OutOfMemoryError: CUDA out of memory.", replica="workerpool1-0")
     assert repair_of(on_gpu, RUN, record) == known
+    found["request"]["document"]["scheduling"] = {"retries": 1, "retry_on": ["out_of_memory"]}
+    record = recorded(request=found["request"])
+    assert "by itself" not in (repair_of(killed, RUN, record) or "")
+    assert (repair_of(on_gpu, RUN, record) or "").startswith(f"{known}; no retry followed, because ")

@@ -14,6 +14,7 @@ from trainmaster.client.shown.cost_lines import cost_facts
 from trainmaster.client.shown.queue_lines import place_text
 from trainmaster.client.shown.run_lines import (
     best_text,
+    earlier_job_facts,
     failed_trial_facts,
     failure_facts,
     fault_facts,
@@ -28,6 +29,7 @@ from trainmaster.client.shown.run_lines import (
 from trainmaster.client.shown.run_screen import state_text
 from trainmaster.client.terminal import STATE, Fact
 from trainmaster.client.times import span, utc_text
+from trainmaster.orchestrator.core.admission.retries import retry_texts
 from trainmaster.orchestrator.core.runs.record import metrics_of
 
 if TYPE_CHECKING:
@@ -90,17 +92,20 @@ def run_facts(found: "Explanation", record: "RunRecord", now: datetime, *, is_lo
     if record.request is not None and candidate_of(record) is not None:
         yield "request", [f"{record.request.model_name}, as written: {record.request.original.uri}"]
     yield from sender_facts(record)
-    yield from _tries(record.submission.tries)
+    jobs = record.submission.abandoned_jobs
+    of_jobs = {(job.candidate, job.at) for job in jobs}
+    yield from _tries([one for one in record.submission.tries if (one.candidate, one.at) not in of_jobs])
+    yield from earlier_job_facts(record, is_local=is_local)
     yield from waiting_facts(record, now)
     if found.place is not None:
         yield "in queue", [place_text(found.place)]
-    yield from job_facts(record, now, is_local=is_local)
+    yield from job_facts(record, now, is_local=is_local, held_by=found.held_by)
     yield from _times(record)
     yield from failed_trial_facts(record)
     yield from failure_facts(record)
     yield from _model_facts(record)
     yield from cost_facts(record, now)
-    yield from fault_facts(record)
+    yield from fault_facts(record, retry_texts(record))
 
 
 def _rule_facts(source: "Source") -> Iterator[Fact]:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 EXPLANATION_SCHEMA = "explanation.v1"
 LAST_LINES = 12
+HOLDS = ("hold_queued", "hold_pending")
+"""The kinds of a stack's injections that keep a job from its start: docs/reference/local-faults.md."""
+HOLDER_WITHIN_S = 2.0
 _PARTS = ("run_id", "state", "history", "source", "job", "failure", "model", "problems")
 """Of a record, as they are."""
 
@@ -43,6 +46,8 @@ class Explanation:
     them. None if the champion's run has no record any more."""
     place: Waits | None = None
     """The place of a waiting run in the queue."""
+    held_by: str | None = None
+    """The injection of a local stack that holds the run's job before its start; empty if none does, None if not read."""
 
     @property
     def repair(self) -> str | None:
@@ -73,6 +78,7 @@ class Explanation:
                 ],
                 "waiting": record.admission.waiting,
                 "place": self.place,
+                "held_by": self.held_by or None,
                 "repair": self.repair,
                 "best_trial": best.best_trial if best else None,
                 "champion": completion.champion if completion else None,
@@ -154,7 +160,31 @@ def explain_run(clients: "Clients", run: Run, now: datetime) -> Explanation:
     place = waiting_place(clients, record.run_id, now) if record.state is RunState.WAITING else None
     failure, problems = _failure(clients, record)
     shown = replace(record, failure=failure, problems=(*record.problems, *problems))
-    return Explanation(record=shown, place=place)
+    return Explanation(record=shown, place=place, held_by=_holder(clients, record))
+
+
+def _holder(clients: "Clients", record: RunRecord) -> str | None:
+    host = clients.context.vertex_host
+    if (
+        clients.context.state is None
+        or host is None
+        or record.job is None
+        or record.state is not RunState.SUBMITTED
+    ):
+        return None
+    import requests  # late: it takes longer than the rest of an explanation
+
+    try:
+        plan = requests.get(f"{host}/emulator/v1/injections", timeout=HOLDER_WITHIN_S).json()
+    except requests.RequestException:
+        return None
+    held = f"/{job_id(record.job.name)}"
+    holders = [
+        one
+        for one in plan["injections"]
+        if one["kind"] in HOLDS and any(call.endswith(held) for call in one["on"])
+    ]
+    return ", ".join(f"the injection {one['name']!r} ({one['kind']}) of this stack" for one in holders)
 
 
 def _failure(clients: "Clients", record: RunRecord) -> tuple[Failure | None, tuple[str, ...]]:

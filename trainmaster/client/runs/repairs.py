@@ -5,10 +5,11 @@ import re
 from trainmaster.client.runs.facts import is_tuning
 from trainmaster.orchestrator.core.admission.candidates import current_candidate
 from trainmaster.orchestrator.core.completion.error_repair import PATH_OF_PLAIN_FILES, states_repair
-from trainmaster.orchestrator.core.runs.job import Failure
+from trainmaster.orchestrator.core.runs.job import Failure, RetryOn
 from trainmaster.orchestrator.core.runs.record import RunRecord
 
 _LESS_MEMORY = "use a smaller batch, or a machine or accelerator with more memory"
+_RETRIES = "retries: 1, retry_on: [out_of_memory]"
 _MORE_TIME = "raise `scheduling.timeout_s`, or train for fewer steps"
 _KILLED = re.compile(
     r"killed \(SIGKILL\)|ran out of memory and exited|exited with a non-zero status of 137\b"
@@ -102,8 +103,9 @@ def repair_of(failure: Failure, run_id: str, record: RunRecord | None = None) ->
     """
     error = " ".join((failure.message, *(failure.last_lines or ())))
     known = None if states_repair(failure.message) else likely_repair(error, run_id)
-    if known == _LESS_MEMORY and record and record.request and _KILLED.search(failure.message):
-        known = _with_machine(known, record, failure)
+    if known == _LESS_MEMORY and record and record.request:
+        was_killed = _KILLED.search(failure.message) is not None
+        known = _with_machine(known, record, failure) if was_killed else f"{known}{_why_not_retried(record)}"
     if known == _MORE_TIME and record and not is_tuning(record):
         return f"{known}; to continue from the checkpoints it may have left: trainmaster again {run_id} --continue"
     if not _OF_TRIALS.match(failure.message):
@@ -126,8 +128,19 @@ def _with_machine(repair: str, record: RunRecord, failure: Failure) -> str:
         return repair
     larger = next_larger(machine, shipped_machines())
     more = f"; {larger[0]} has {larger[1]:g} GB" if larger else ""
-    once = "; with `scheduling.disable_retries` a failure ends the run at once, before restarts that cost as much again"
-    return f"{repair}: {machine} has {memory_gb:g} GB{more}{once}"
+    is_retried = RetryOn.OUT_OF_MEMORY in current_candidate(record).spec.scheduling.retry_on
+    by_itself = (
+        "" if is_retried or not larger else f"; `scheduling: {{{_RETRIES}}}` continues there by itself"
+    )
+    once = "; `scheduling.disable_retries` leaves out Vertex AI's restarts on the same machine, which cost as much again"
+    return f"{repair}: {machine} has {memory_gb:g} GB{more}{by_itself}{once}"
+
+
+def _why_not_retried(record: RunRecord) -> str:
+    """Why no job on a larger machine followed, though the request asks for that."""
+    if RetryOn.OUT_OF_MEMORY not in current_candidate(record).spec.scheduling.retry_on:
+        return ""
+    return "; no retry followed, because the program ended itself: `out_of_memory` is about programs that are killed (exit status 137)"
 
 
 def likely_repair(error: str, run_id: str | None = None) -> str | None:

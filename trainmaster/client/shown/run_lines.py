@@ -1,7 +1,7 @@
 """Lines about a run that several screens and pages have."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
@@ -16,11 +16,15 @@ from trainmaster.client.runs.facts import (
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.terminal import Fact, one_line, plural
 from trainmaster.client.times import minute, span, utc_text
+from trainmaster.orchestrator.core.admission.retries import retry_texts
 from trainmaster.orchestrator.core.admission.start_deadline import queued_job
+from trainmaster.orchestrator.core.admission.waiting import NO_CAPACITY
+from trainmaster.orchestrator.core.completion.error_repair import as_sentence
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import TextPlace
 from trainmaster.orchestrator.core.documents.values import mapping_at
+from trainmaster.orchestrator.core.job_names import job_id, job_region
 from trainmaster.orchestrator.core.names import has_form_of_run_id
 from trainmaster.orchestrator.core.policy.currency import shown_money
 from trainmaster.orchestrator.core.requests.spec import Script
@@ -33,11 +37,12 @@ from trainmaster.orchestrator.core.runs.job import (
     TrialState,
     trials_by_state,
 )
-from trainmaster.orchestrator.core.runs.record import RunRecord, Source, metrics_of
+from trainmaster.orchestrator.core.runs.record import AbandonedJob, RunRecord, Source, metrics_of
 from trainmaster.orchestrator.core.runs.sender import Sender, Surety
 from trainmaster.orchestrator.core.runs.states import RunState
 
 FAILED_SHOWN = 3
+EARLIER_SHOWN = 5
 CENT = Decimal("0.01")
 REASON_MAX_CHARS = 300
 QUEUED_LONG = timedelta(minutes=10)
@@ -91,23 +96,66 @@ def sender_facts(record: RunRecord) -> Iterator[Fact]:
         yield "continues", [next(filter(has_form_of_run_id, str(uri).split("/")), str(uri))]
 
 
-def job_facts(record: RunRecord, now: datetime, *, is_local: bool) -> Iterator[Fact]:
-    """Where the job runs, on which machines, and its page in the console."""
+_BEFORE_START = {"start_deadline": "given up for the next candidate", NO_CAPACITY: "found no machines"}
+"""How a job ended that never ran, by `why`."""
+
+
+def earlier_jobs(record: RunRecord) -> list[tuple[AbandonedJob, str]]:
+    """Each job that another one follows, oldest first, with how it ended."""
+    retries = iter(retry_texts(record))
+    return [
+        (
+            job,
+            f"lost; {next(retries)}"
+            if job.was_lost
+            else f"{_BEFORE_START.get(job.why, 'ended')}: {job.reason}",
+        )
+        for job in record.submission.abandoned_jobs
+    ]
+
+
+def earlier_job_facts(record: RunRecord, *, is_local: bool) -> Iterator[Fact]:
+    """Which jobs of the run another one follows, where they were, how each ended, and its page in the console."""
+    jobs, lines = earlier_jobs(record)[-EARLIER_SHOWN:], list[str]()
+    places = {(one.candidate, one.at): one.text for one in record.submission.tries}
+    currency = record.request.estimate.currency if record.request and record.request.estimate else ""
+    for job, text in jobs:
+        where = places.get((job.candidate, job.at), job_region(job.job))
+        cost = "" if job.cost is None or not currency else f" It cost {shown_money(job.cost, currency)}."
+        lines.append(f"{job_id(job.job)}, {where}, {utc_text(job.at)}: {as_sentence(text)}{cost}")
+        lines += [] if is_local else [console_uri(job.job)]
+    left_out = record.round - len(jobs)
+    if lines:
+        yield "jobs before", [*([f"{left_out} others, then:"] if left_out else []), *lines]
+
+
+def job_facts(
+    record: RunRecord, now: datetime, *, is_local: bool, held_by: str | None = None
+) -> Iterator[Fact]:
+    """Where the job runs, on which machines, and its page in the console.
+
+    `held_by` is what holds a queued job on the local stack, empty if nothing does; None: that was not read.
+    """
     candidate = candidate_of(record)
     if candidate is not None:
         yield "machines", [candidate.text]
     if record.job is not None:
         state = f"{record.job.name}, {record.job.state.removeprefix('JOB_STATE_').lower()}"
-        yield "job", [state, *_why_queued(record, now, is_local=is_local)]
+        queued = queued_text(queued_job(record), now)
+        why = [queued, *_why_queued(record, held_by, is_local=is_local)] if queued else []
+        yield "job", [state, *why]
         if not is_local:
             yield "console", [console_uri(record.job.name)]
 
 
-def _why_queued(record: RunRecord, now: datetime, *, is_local: bool) -> Iterator[str]:
-    if text := queued_text(queued_job(record), now):
-        yield text
-    if text and is_local and record.job is not None and record.job.state == JobState.QUEUED:
-        yield "It starts once other jobs have ended: `trainmaster up --capacity` says how many replicas run at once."
+def _why_queued(record: RunRecord, held_by: str | None, *, is_local: bool) -> Iterator[str]:
+    if held_by:
+        yield f"held by {held_by}"
+    elif is_local and record.job is not None and record.job.state == JobState.QUEUED:
+        if held_by is None:
+            yield f"Whether other jobs or an injection keep it from its start: trainmaster why {record.run_id}"
+        else:
+            yield "It starts once other jobs have ended: `trainmaster up --capacity` says how many replicas run at once."
 
 
 def queued_text(queued: Queued | None, now: datetime, at_least: timedelta = timedelta(0)) -> str:
@@ -249,15 +297,16 @@ def by_text(record: RunRecord) -> str:
     return f" by {sender_text(record.cancel_requested_by)}" if record.cancel_requested_by else ""
 
 
-def fault_facts(record: RunRecord) -> Iterator[Fact]:
-    """The faults of a rejected request, each with its line; of any other run its problems."""
+def fault_facts(record: RunRecord, known: Collection[str] = ()) -> Iterator[Fact]:
+    """The faults of a rejected request, each with its line; of any other run its problems, without those `known`."""
     rejection = record.rejection
     faults = rejection.faults if rejection and rejection.faults else ()
     file = (record.source.object_name or "request").rpartition("/")[2]
     for lines in rendered_faults(faults, file):
         yield "fault", lines
-    for problem in record.problems[len(faults) :] if rejection else record.problems:
-        yield "problem", [problem]
+    for problem in record.problems[len(faults) :]:
+        if problem not in known:
+            yield "problem", [problem]
     if rejection is not None and rejection.report_uri:
         yield "report", [rejection.report_uri]
 

@@ -83,7 +83,11 @@ def chosen(*conditions: tuple[list[str], str]) -> dict[str, Any]:
         (of({**MACHINE, "nfs_mounts": NFS}), "$.cluster.chief.nfs_mounts", "write network"),
         ({"reserved_ip_ranges": ["r"]}, "$.reserved_ip_ranges", "write network"),
         (of({**MACHINE, "lustre_mounts": [LUSTRE]}), "$.cluster.chief.lustre_mounts", "write network"),
-        (of({**MACHINE, "lustre_mounts": LUSTRE}), "$.cluster.chief.lustre_mounts", "or psc_interface_config: {"),
+        (
+            of({**MACHINE, "lustre_mounts": LUSTRE}),
+            "$.cluster.chief.lustre_mounts",
+            "or psc_interface_config: {",
+        ),
         ({"scheduling": {"retry": 1}}, "$.scheduling.retry", "did you mean 'retries'?"),
         (
             of({**L4, "gpu_partition_size": "1g.10gb"}),

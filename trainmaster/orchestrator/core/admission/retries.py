@@ -24,6 +24,16 @@ def retries_of(record: RunRecord) -> int:
     return sum(job.was_lost for job in record.submission.abandoned_jobs)
 
 
+def retry_texts(record: RunRecord) -> tuple[str, ...]:
+    """What the run's problems say of each job that was lost, oldest first."""
+    of = current_candidate(record).spec.scheduling.retries if record.request is not None else 0
+    lost = (job for job in record.submission.abandoned_jobs if job.was_lost)
+    return tuple(
+        f"retry {number} of {of} after {job.why.replace('_', ' ')}: {job.reason}"
+        for number, job in enumerate(lost, 1)
+    )
+
+
 def tries_of(spec: JobSpec, machines: Sequence[Machines]) -> Sequence[JobSpec]:
     """The specs of the jobs that a run may have, each as dear as it may be; `machines` are the policy's."""
     tries = [spec]
@@ -91,8 +101,6 @@ def with_retry(
         why=loss.why,
         cost=cost,
     )
-    of = candidate.spec.scheduling.retries
-    why = f"retry {number} of {of} after {loss.why.replace('_', ' ')}: {reason}"
     back = with_state(known, RunState.WAITING, entered_at=now, now=now, attempt=attempt)
     submission = replace(
         back.submission,
@@ -102,6 +110,7 @@ def with_retry(
         machines=machines or None,
         unanswered=0,
     )
+    why = retry_texts(replace(back, submission=submission))[-1]
     until = now + BACK_OFF[min(number, len(BACK_OFF)) - 1]
     waiting = Waiting(reason=why, attempts=0, not_before=until, rests=True)
     admission = replace(back.admission, slots=(), waiting=waiting, refused_since=None)

@@ -4,6 +4,7 @@ The exit status in the service's message decides first, then the code, and last 
 them but its status.
 """
 
+from trainmaster.orchestrator.core.completion.explanation import without_log_link
 from trainmaster.orchestrator.core.completion.outcome import EXHAUSTED, OF_THE_REQUEST, UNAVAILABLE
 from trainmaster.orchestrator.core.completion.replica_exit import KILL, TERMINATED, parse_exit
 from trainmaster.orchestrator.core.requests.spec import Scheduling
@@ -26,7 +27,7 @@ def loss_of(job: Job, scheduling: Scheduling) -> JobLoss | None:
     started = job.start_time is not None or any(trial.start_time is not None for trial in job.trials)
     if job.state is not JobState.FAILED or job.error is None or not started:
         return None
-    code, words = job.error.code, job.error.message
+    code, words = job.error.code, without_log_link(job.error.message)
     exited = parse_exit(words)
     if exited is not None:
         if exited.was_killed and (exited.out_of_memory or not scheduling.spot):

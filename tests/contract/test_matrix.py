@@ -74,6 +74,41 @@ def test_a_redelivery_launches_the_rest_although_a_cap_is_full_by_now() -> None:
     assert len(world.jobs.all()) == 4
 
 
+@pytest.mark.parametrize("is_overwritten", [False, True])
+def test_if_a_redelivery_cannot_launch_the_rest_each_of_it_is_rejected_and_names_the_others(
+    world: World, is_overwritten: bool
+) -> None:
+    incoming = world.drop(json.dumps(FOUR).encode(), OBJECT)
+    with pytest.raises(Killed):
+        world.launch(incoming, At("write runs", after=only_at(3, raising(Killed("crash")))))
+    accepted = [record.run_id for record in runs_of(world, incoming)]
+    if is_overwritten:
+        world.drop(json.dumps(SMALL).encode(), OBJECT)
+    else:
+        world.request_rules = request_rules_with(images=("host.example/**",))
+    for _ in range(2):
+        world.launch(incoming)
+    records = runs_of(world, incoming)
+    assert [record.state.value for record in records] == ["rejected", "rejected", "reserved", "submitted"]
+    assert world.services().ledger.find(incoming.run_id) is None
+    status = world.document(f"status/{OBJECT}.json")
+    STATUS.validate(status)
+    assert (status["state"], status["run_ids"]) == ("rejected", [record.run_id for record in records])
+    said, why = status["problems"][:2]
+    assert said.startswith(
+        "$: 2 of the 4 runs of this matrix were accepted before the others were refused; found "
+    )
+    assert all(run_id in said for run_id in (*accepted, f"trainmaster cancel {incoming.run_id}"))
+    assert ("overwritten before it was read" if is_overwritten else "the policy does not allow it") in why
+    world.reconcile()
+    rows = {row.run_id: row.state.value for row in index_rows(world.objects) if row.group == incoming.run_id}
+    assert rows == {record.run_id: record.state.value for record in runs_of(world, incoming)}
+    world.clock.advance(world.services().lease * 2)
+    order = {"cancel": {"run": incoming.run_id}}
+    world.drop_and_launch(json.dumps(order).encode(), "requests/end.json")
+    assert [record.cancel_requested_at is not None for record in runs_of(world, incoming)][2:] == [True, True]
+
+
 @pytest.mark.parametrize(
     ("caps", "problem", "found"),
     [

@@ -18,6 +18,7 @@ from tests.contract.simulation.steps import (
     cancelled_group,
     cancelled_late,
     cancels_late,
+    crashed_with_two,
     data_arrived,
     data_deleted,
     deleted,
@@ -26,6 +27,8 @@ from tests.contract.simulation.steps import (
     logged,
     lost,
     noticed,
+    overwritten,
+    policy_set,
     published,
     pushed,
     rolled_back,
@@ -41,7 +44,7 @@ from tests.contract.simulation.steps import (
     uploaded_again,
     waited,
 )
-from tests.contract.world import ELSEWHERE, REQUEST_RULES, request_rules_with
+from tests.contract.world import ELSEWHERE, LEASE, REQUEST_RULES, request_rules_with
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.runs.job import JobState
@@ -59,6 +62,7 @@ TUNED = {
 }
 OTHER = {**SMALL, "model_name": "other"}
 MATRIX = {**SMALL, "matrix": {"rate": [0.1, 0.01], "depth": [3]}}
+THREE = {**SMALL, "matrix": {"rate": [0.1, 0.01, 0.001]}}
 WITH_FALLBACK = {**SMALL, "fallbacks": [{"region": ELSEWHERE}]}
 OVERDUE = (
     cancels_late(),
@@ -170,6 +174,33 @@ SCENARIOS: Mapping[str, Scenario] = {
         ends=(*ENDED * 2, RunState.REJECTED),
         jobs=2,
         request_rules=request_rules_with(admission=Admission(caps=Caps(runs_per_hour=3))),
+    ),
+    "a matrix of which a crash left two runs, under a policy that refuses the others": Scenario(
+        steps=(
+            crashed_with_two("a", THREE),
+            policy_set(request_rules_with(regions=(ELSEWHERE,))),
+            uploaded("a", THREE),
+            uploaded("a", THREE),
+            waited(LEASE.total_seconds() + 1),
+            TICK,
+            *finished(0),
+            TICK,
+        ),
+        ends=(RunState.FAILED, RunState.SUCCEEDED, RunState.REJECTED),
+    ),
+    "a matrix of which a crash left two runs, whose file was overwritten": Scenario(
+        steps=(
+            crashed_with_two("a", THREE),
+            overwritten("a", OTHER),
+            uploaded("a", THREE),
+            waited(LEASE.total_seconds() + 1),
+            TICK,
+            *finished(0),
+            *finished(1),
+            TICK,
+        ),
+        ends=(*ENDED * 2, RunState.REJECTED),
+        jobs=2,
     ),
     "an invalid request": Scenario(
         steps=(uploaded("a", {"model_name": "x"}), TICK), ends=(RunState.REJECTED,), jobs=0

@@ -3,14 +3,17 @@
 import base64
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
+from tests.contract.boundaries import At, only_at, raising
 from tests.contract.retraining import DATA, SMALL
 from tests.contract.rooms import NO_CAPACITY
 from tests.contract.simulation.scenario_world import ScenarioWorld
-from tests.contract.world import REGION, START, Boundary
+from tests.contract.world import INBOX, REGION, START, Boundary, Killed
 from tests.narrowing import present
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
+from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.runs.job import Failure, JobState, Measured, Trial, TrialState
 from trainmaster.orchestrator.core.runs.states import END_OF
 from trainmaster.orchestrator.flows.intake import take_and_admit
@@ -30,6 +33,30 @@ class Step:
 
 def uploaded(name: str, document: object = SMALL) -> Step:
     return Step(act=lambda world, boundary: _launched(world, boundary, world.dropped(name, document)))
+
+
+def crashed_with_two(name: str, document: object) -> Step:
+    """The event of a file with a matrix arrives, and its process dies when one run has its job, and one only its record."""
+
+    def act(world: ScenarioWorld, _: Boundary) -> None:
+        dies = At("write runs", after=only_at(3, raising(Killed("crash"))))
+        with suppress(Killed):
+            _launched(world, dies, world.dropped(name, document))
+
+    return Step(act=act, retried=False)
+
+
+def overwritten(name: str, document: object) -> Step:
+    """The file gets another content; the event of that does not arrive."""
+
+    def act(world: ScenarioWorld, _: Boundary) -> None:
+        world.objects.write(INBOX, f"requests/{name}.json", json.dumps(document).encode(), if_generation=None)
+
+    return Step(act=act, retried=False)
+
+
+def policy_set(request_rules: RequestRules) -> Step:
+    return Step(act=lambda world, _: setattr(world, "request_rules", request_rules), retried=False)
 
 
 def saved(name: str, save: int) -> Step:

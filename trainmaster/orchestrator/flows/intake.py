@@ -33,7 +33,13 @@ from trainmaster.orchestrator.flows.orders import take_order
 from trainmaster.orchestrator.flows.queue_pass import admit
 from trainmaster.orchestrator.flows.retraining.accept import accept, rule_failures_in_status
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.submission.launch import check_request, refuse_key, reject, take_request
+from trainmaster.orchestrator.flows.submission.launch import (
+    check_request,
+    refuse_key,
+    reject,
+    reject_rest,
+    take_request,
+)
 from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.ports.objects import Listed
 
@@ -165,19 +171,20 @@ def _take_gone(
     """Answer for a generation that can no longer be read: a newer one with the same content asks for the same."""
     if known := _resume_known(services, incoming.run_id):
         return known
-    if same_request.is_saved_again(present, incoming.source):
+    is_begun = bool(services.ledger.runs_of_group(incoming.run_id))
+    if not is_begun and same_request.is_saved_again(present, incoming.source):
         return _repeats(present, dropped)
     try:
         newer = services.inbox.describe(dropped.bucket, dropped.name)
     except ObjectGone:
         newer = None
-    if newer is None or dropped.content_id is None or _file_id(newer) != dropped.content_id:
+    if is_begun or newer is None or dropped.content_id is None or _file_id(newer) != dropped.content_id:
         # Not read, it is not the same as what is saved next.
         refused = refusal_of(
             problem=f"{gone}: it was deleted or overwritten before it was read",
             repair="if it was overwritten, the newer upload becomes its own request; otherwise drop the file again",
         )
-        return reject(services, incoming.of_content(None), refused)
+        return reject_rest(services, incoming.of_content(None), refused)
     what = f"{dropped.uri}, generation {dropped.generation}, was overwritten with the same content before it was read"
     return FlowResult(message=f"{what}: generation {newer.generation} asks for the same")
 
@@ -189,7 +196,7 @@ def _take_new(services: Services, incoming: IncomingDocument) -> FlowResult:
     of_team = request_rules.of_team(incoming.source.team, dropped or _ON_TOPIC)
     read = of_team if isinstance(of_team, Refused) else _read(services, incoming.content)
     if isinstance(read, Refused):
-        return reject(services, incoming, read)
+        return (reject_rest if read is of_team else reject)(services, incoming, read)
     take_document = take_order if is_order(read.value) else take_request
     return take_document(services, incoming, read)
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from trainmaster.orchestrator.core import errors, names
 from trainmaster.orchestrator.core.completion.model import RecordedFiles
 from trainmaster.orchestrator.core.documents import codec
+from trainmaster.orchestrator.core.requests.matrix import RUNS_MAX
 from trainmaster.orchestrator.core.runs.end import ModelFiles
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord, stored_form
 from trainmaster.orchestrator.core.sizes import MAX_MODEL_FILES_BYTES, MAX_RECORD_BYTES
@@ -22,6 +23,8 @@ RACES_MAX = 5
 """How often a record may change under us before the event is left for redelivery: each change is progress elsewhere."""
 ACTIVE_MAX = 50_000
 """Marked runs that one tick knows: 50 storage operations. It looks at a few thousand of them."""
+GROUP_LISTED_MAX = 20_000
+"""Ids of messages with keys begin alike: no search for a group looks at more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +73,13 @@ class Ledger(Store):
         if held is None:
             raise errors.RecordMoved(run_id)
         return held
+
+    def runs_of_group(self, group_id: str) -> Sequence[RunRecord]:
+        """Those on record. Costs a listing of the runs whose ids begin like the group's, and a read of each of its own."""
+        ids = [names.run_id_in_group(group_id, number) for number in range(1, RUNS_MAX + 1)]
+        listed, _ = self._first(f"{names.record_object(group_id).rpartition('-')[0]}-", GROUP_LISTED_MAX)
+        there = {entry.name for entry in listed}
+        return [self.present(run_id).record for run_id in ids if names.record_object(run_id) in there]
 
     def create(self, record: RunRecord) -> Held:
         """Create the record. If a repeated write finds our own record after a lost response, it counts as created.

@@ -10,6 +10,7 @@ The order of writes, and what a crash between two of them leaves:
 
 The runs of a matrix have one mark, and are launched one after the other, the first one last. Only its status is that of
 the event, so a crash between two leaves none: the redelivery finds the runs that are there, and launches the others.
+If their file or the policy has changed meanwhile, each of the others becomes a rejected run that names them.
 
 Caps turn a storm of requests into one clear refusal. Each run is counted by its own mark. The marks of the day are read
 before the mark is written and again afterwards: all attempts see the marks in the same order, so they agree on which
@@ -22,7 +23,7 @@ store's clock, which orders the marks, may already be in the next hour.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -30,7 +31,7 @@ from trainmaster.orchestrator.core.admission.caps import CapReached, CountedStar
 from trainmaster.orchestrator.core.admission.cost import with_price
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.documents.document import Document
-from trainmaster.orchestrator.core.documents.faults import Fault, Refused, json_path, refusal_of
+from trainmaster.orchestrator.core.documents.faults import Fault, Refused, json_path, listed, refusal_of
 from trainmaster.orchestrator.core.errors import RecordExists, TrainmasterError
 from trainmaster.orchestrator.core.names import model_name_from, stem
 from trainmaster.orchestrator.core.requests.checks.matrix import OF_RULE
@@ -60,13 +61,16 @@ from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.flows.submission.submit import submit
 from trainmaster.orchestrator.stores.ledger import Held
 
+ACCEPTED_SHOWN = 5
+
 
 def take_request(services: Services, incoming: IncomingDocument, read: Document) -> FlowResult:
     """Check the request in the document, and launch its run or reject it. See `launch`."""
     request = _check_incoming(services, incoming, read)
-    if isinstance(request, Refused):
-        return reject(services, incoming, request)
-    return launch(services, incoming, request, read)
+    if not isinstance(request, Refused):
+        return launch(services, incoming, request, read)
+    has_matrix = isinstance(read.value, Mapping) and MATRIX in read.value
+    return (reject_rest if has_matrix else reject)(services, incoming, request)
 
 
 def is_launchable(services: Services, incoming: IncomingDocument, read: Document) -> bool:
@@ -152,12 +156,18 @@ def _runs_of(incoming: IncomingDocument, request: Request) -> list[tuple[Incomin
     if MATRIX not in request.document:
         return [(incoming, request)]
     documents, found = run_documents(request.document), list[tuple[IncomingDocument, Request]]()
-    for number, document in enumerate(documents, 1):
-        group = RunGroup(id=incoming.run_id, number=number, runs=len(documents))
-        source = replace(incoming.source, group=group)
-        own = replace(incoming, run_id=group.run_ids[number - 1], source=source)
+    for document, own in zip(documents, _group_of(incoming, len(documents)), strict=True):
         found.append((own, replace(request, document=document, spec=spec_from(document))))
     return found
+
+
+def _group_of(incoming: IncomingDocument, runs: int) -> list[IncomingDocument]:
+    """What came in, as that many runs of one group."""
+    groups = [RunGroup(id=incoming.run_id, number=number, runs=runs) for number in range(1, runs + 1)]
+    return [
+        replace(incoming, run_id=run_id, source=replace(incoming.source, group=group))
+        for run_id, group in zip(groups[0].run_ids, groups, strict=True)
+    ]
 
 
 def _launch_run(
@@ -275,6 +285,26 @@ def reject(
     why = f"for {faults}" if over is None else f"by a cap: {over.fault.problem}"
     message = f"the request was rejected {why}"
     return FlowResult(message=message, run_id=incoming.run_id, severity="WARNING")
+
+
+def reject_rest(services: Services, incoming: IncomingDocument, refused: Refused) -> FlowResult:
+    """Reject what may be a matrix of which a crash left some runs: then the others, and otherwise the run. See `reject`."""
+    there = {record.run_id: record for record in services.ledger.runs_of_group(incoming.run_id)}
+    group = next((record.source.group for record in there.values()), None)
+    if group is None:
+        return reject(services, incoming, refused)
+    missing = [one for one in _group_of(incoming, group.runs) if one.run_id not in there]
+    if not missing:
+        return resume(services, services.ledger.present(group.run_ids[0]))
+    accepted = [run_id for run_id, record in there.items() if record.state is not RunState.REJECTED]
+    fault = Fault(
+        path="$",
+        problem=f"{len(accepted)} of the {group.runs} runs of this matrix were accepted before the others were refused",
+        found=listed(accepted, ACCEPTED_SHOWN),
+        repair=f"to end them too: trainmaster cancel {group.id}",
+    )
+    rest = Refused(faults=(fault, *refused.faults))
+    return [reject(services, one, rest) for one in reversed(missing)][-1]
 
 
 def _resume_recorded(services: Services, incoming: IncomingDocument, held: Held) -> FlowResult:

@@ -1,12 +1,20 @@
 """The page that shows several runs side by side."""
 
+import html
+import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from httpx import Client as Browser
 
+from tests.client.mirrored import mirror
 from tests.client.served import Served, run_record, served_context
+from tests.contract.retraining import SMALL
+from tests.contract.world import World
+from tests.web.consoles import console_of
 
 HOSTILE = "<script>alert('x')</script>"
 IDS = [f"cassava-2026030{day}t120000-eb46bb303f" for day in range(1, 4)]
@@ -74,6 +82,26 @@ def test_with_too_few_marks_the_list_stays_and_says_so(browser: Browser) -> None
     assert "Mark 2 to 8 runs to compare; found 1." in page
     assert 'id="count"' in page
     assert browser.get(f"/api/v1{address(IDS[0])}").status_code == 400
+
+
+def test_a_group_of_few_runs_has_a_button_that_compares_it(tmp_path: Path) -> None:
+    world = World()
+    groups = {}
+    for runs in (1, 2, 9):
+        request = {**SMALL, "matrix": {"rate": [number / 10 for number in range(runs)]}}
+        groups[runs] = world.drop_and_launch(json.dumps(request).encode(), f"requests/m{runs}.json").run_id
+    with served_context(tmp_path) as served:
+        mirror(world, served)
+        with console_of(served.clients) as browser:
+            pages = {
+                runs: browser.get("/runs", params={"group": group}).text for runs, group in groups.items()
+            }
+            assert [runs for runs, page in pages.items() if "Compare the group" in page] == [2]
+            assert "Compare the group" not in browser.get("/runs").text
+            (link,) = re.findall(r'href="([^"]*)">Compare the group<', pages[2])
+            page = browser.get(html.unescape(link)).text
+    row = page.partition(">args --rate")[2].partition("</tr>")[0]
+    assert ("differs" in row, "0.0<" in row, "0.1<" in row) == (True, True, True)
 
 
 def test_the_documents_are_the_records(browser: Browser) -> None:

@@ -47,9 +47,11 @@ def test_the_files_of_init_become_a_model_on_record(
     assert record["request"]["document"]["script"]["file"] == "train.py"
     assert record["request"]["document"]["image"].endswith("/trainmaster/trainer:latest")
     assert f"Submitting request.yaml in the local stack on {stack.state}." in done.err
-    again = trainmaster("submit", "request.yaml", "--wait", "--context", local(stack), cwd=folder)
+    several = ("--matrix", "learning_rate=0.1,0.2", "--logs")
+    again = trainmaster("submit", "request.yaml", *several, "--context", local(stack), cwd=folder)
     assert again.status == 0, again.err
     assert "Already there: 2 files as gs://e2e-verbs-data/scripts/" in again.err
+    assert "those of the first run alone. Of all: trainmaster wait " in again.err
 
 
 def test_several_files_start_one_run_each_and_the_worst_end_counts(

@@ -147,6 +147,10 @@ def _follow(
     if following.shows_logs and accepted:
         from trainmaster.cli.logs.follow import follow
 
+        if len(accepted) > 1:
+            talk(
+                f"The log and the exit status are those of the first run alone. Of all: trainmaster wait {recorded[0].run_id}"
+            )
         return follow(
             clients, accepted[0], timeout_s=following.timeout_s, requires_model=following.requires_model
         )

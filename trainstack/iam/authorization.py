@@ -130,7 +130,8 @@ REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
         )
         for method in methods.split()
     },
-    # Of every operation; the page names none for them.
+    # Of an upload, as the page says; for those of other resources the permission is ours.
+    "vertex.models.operations.get": (("aiplatform.models.get", "project"),),
     "vertex.operations.get": (("aiplatform.operations.get", "project"),),
     "vertex.operations.wait": (("aiplatform.operations.get", "project"),),
     "vertex.models.listVersions": (("aiplatform.models.list", "project"),),

@@ -115,6 +115,7 @@ def test_a_refusal_names_the_permission_of_the_method_on_a_nested_resource(serve
         ("POST", "/models:upload", "models.upload"),
         ("PATCH", "/metadataStores/default/contexts/c", "contexts.update"),
         ("GET", "/models/m@1:listVersions", "models.list"),
+        ("GET", "/models/m/operations/1", "models.get"),
         ("POST", "/tensorboards/1/experiments/e/runs", "tensorboardRuns.create"),
     ):
         answer = served.call(

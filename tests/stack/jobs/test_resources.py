@@ -15,6 +15,7 @@ from google.cloud.aiplatform_v1.services.model_service import ModelServiceClient
 from google.cloud.aiplatform_v1.services.pipeline_service import PipelineServiceClient
 from google.cloud.aiplatform_v1.types import TrainingPipeline
 
+from tests.stack.waiting import wait_until
 from trainstack.vertex.resources.pipelines import CUSTOM_TASK
 
 from .conftest import PARENT, Stack, container
@@ -127,7 +128,7 @@ def test_a_model_without_the_files_that_its_container_needs_is_refused(
     model = {**FULL, "artifact_uri": uri, "container_spec": {"image_uri": image_uri}}
     refused = pytest.raises(exceptions.BadRequest, match=re.escape(fault) if fault else None)
     with refused if fault else contextlib.nullcontext():
-        models.upload_model(parent=PARENT, model=model)
+        models.upload_model(parent=PARENT, model=model).result()
     assert len(list(models.list_models(parent=PARENT))) == (fault is None)
 
 
@@ -159,6 +160,24 @@ def test_versions_and_aliases_of_a_model(models: Any) -> None:
     models.delete_model(name=name).result()
     with pytest.raises(exceptions.NotFound):
         models.get_model(name=name)
+
+
+def test_a_version_is_there_once_its_upload_has_ended(models: Any) -> None:
+    request = {"parent": PARENT, "model": {**FULL, "labels": {"run": "a"}}, "model_id": "cats"}
+    upload, name = models.upload_model(request=request), f"{PARENT}/models/cats"
+    assert "/models/cats/operations/" in upload.operation.name
+    assert not models.get_operation({"name": upload.operation.name}).done
+    with pytest.raises(exceptions.NotFound):
+        models.get_model(name=name)
+    with pytest.raises(exceptions.NotFound):
+        models.upload_model(request={"parent": PARENT, "model": FULL, "parent_model": name})
+    with pytest.raises(exceptions.Conflict):
+        models.upload_model(request=request)
+    assert upload.result().model_version_id == "1"
+    other = {**FULL, "labels": {"run": "b"}, "version_aliases": ["live"]}
+    models.upload_model(request={"parent": PARENT, "model": other, "parent_model": name}).result()
+    found = models.list_model_versions(request={"name": name, "filter": "labels.run=b"})
+    assert [(each.version_id, list(each.version_aliases)) for each in found] == [("2", ["live"])]
 
 
 def test_contexts_know_their_members_and_children(metadata: Any) -> None:
@@ -215,10 +234,10 @@ def restarted(start: Callable[..., AbstractContextManager[Stack]]) -> Iterator[C
 
 def test_resources_survive_the_stack(restarted: Callable[[], Stack]) -> None:
     models = client(ModelServiceClient, restarted())
-    operation = models.upload_model(parent=PARENT, model=FULL).operation.name
+    upload = models.upload_model(parent=PARENT, model=FULL)
     models = client(ModelServiceClient, restarted())
+    wait_until(lambda: models.get_operation({"name": upload.operation.name}).done, "the upload ends")
     assert len(list(models.list_models(parent=PARENT))) == 1
-    assert models.get_operation({"name": operation}).done
 
 
 def test_metadata_that_is_too_deep_to_be_read_again_is_refused(stack: Stack, metadata: Any) -> None:

@@ -99,12 +99,17 @@ class StandardHandlers:
         return self.done("Delete", empty_pb2.Empty(), parent=name)
 
     def operation(self, request: Message) -> Message:
-        """An operation, of which each is done from the beginning."""
+        """An operation; most are done from the beginning."""
         return self._store.get(operations_pb2.Operation, by_number(request.name))
 
-    def done(self, method: str, response: Message, *, parent: str = "", **metadata: Any) -> Message:
-        """The operation of a method that has its response already; kept, so that it can be read."""
-        place = "/".join((parent or response.name).split("/")[:4])
+    def done(
+        self, method: str, response: Message, *, parent: str = "", below: str = "", **metadata: Any
+    ) -> Message:
+        """The operation of a method that has its response already; kept, so that it can be read.
+
+        `below`: the resource of which its name is a part; by default it is the location's.
+        """
+        place = below or "/".join((parent or response.name).split("/")[:4])
         operation = operations_pb2.Operation(name=f"{place}/operations/{new_job_id()}", done=True)
         details = message_of(f"{method}OperationMetadata")(**metadata)
         details.generic_metadata.create_time.GetCurrentTime()

@@ -76,9 +76,10 @@ def methods() -> Iterator[tuple[str, Method]]:
         for verb in verbs.split():
             yield service, _standard(verb, kind, f"{LOCATION}/{names}")
     for name, rule in (("GetOperation", "GET"), ("WaitOperation", "POST")):
-        path = f"{rule} /v1/{{name={LOCATION}/operations/*}}{':wait' if rule == 'POST' else ''}"
         request = getattr(operations_pb2, f"{name}Request")
-        yield OPERATIONS, method_from(path, name, request, operations_pb2.Operation)
+        for parent in (LOCATION, f"{LOCATION}/models/*"):
+            path = f"{rule} /v1/{{name={parent}/operations/*}}{':wait' if rule == 'POST' else ''}"
+            yield OPERATIONS, method_from(path, name, request, operations_pb2.Operation)
     for service, name, rule, answer in _MORE:
         places = {
             "LOCATION": LOCATION,

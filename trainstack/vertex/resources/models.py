@@ -8,8 +8,10 @@ takes: https://cloud.google.com/vertex-ai/docs/training/exporting-model-artifact
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from google.longrunning import operations_pb2  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
@@ -18,8 +20,10 @@ from trainstack.vertex.resources.handlers import Handler, StandardHandlers, merg
 from trainstack.vertex.resources.methods import message_of
 from trainstack.vertex.resources.store import Message, ResourceStore, by_number
 
+UPLOAD_S = 1.0
+"""How long an upload takes: clients first read the operation a second after its beginning."""
 DEFAULT = "default"
-_MODEL = message_of("Model")
+_MODEL, _UPLOADS = message_of("Model"), "modelUploads"
 _ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}|[0-9]{1,19}")
 _OF_MODEL = frozenset({"display_name", "description", "labels"})
 _OF_VERSION = frozenset({"version_description", "labels"})
@@ -53,7 +57,34 @@ class Models:
         }
 
     def upload(self, request: Message) -> Message:
-        """A new model, or with `parent_model` a new version of one.
+        """The operation that adds a model, or with `parent_model` a version of one; `settle` ends it.
+
+        Raises:
+            ApiError: as `new_version`.
+        """
+        model = self.new_version(request)
+        response = message_of("UploadModelResponse")(model=model.name, model_version_id=model.version_id)
+        operation = self._standard.done("UploadModel", response, parent=model.name, below=model.name)
+        self._store.put(model, _upload_of(model))
+        self._store.link(_upload_of(model), operation.name, operation.SerializeToString())
+        operation.done = False
+        operation.ClearField("response")
+        self._store.put(operation)
+        return operation
+
+    def settle(self) -> None:
+        """End the uploads that had their time."""
+        for model in self._store.every(_MODEL, _UPLOADS):
+            began = model.version_create_time.ToDatetime(tzinfo=UTC)
+            if datetime.now(UTC) - began < timedelta(seconds=UPLOAD_S):
+                continue
+            self.add(model)
+            for ended in self._store.links_of(_upload_of(model)).values():
+                self._store.put(operations_pb2.Operation.FromString(ended))
+            self._store.remove(_upload_of(model))
+
+    def new_version(self, request: Message) -> Message:
+        """The version that the request asks for, with its number; it is not added yet.
 
         Raises:
             ApiError: INVALID_ARGUMENT, ALREADY_EXISTS, NOT_FOUND; FAILED_PRECONDITION if its files are missing.
@@ -67,20 +98,22 @@ class Models:
         if model.artifact_uri:
             self._require_files(model)
         model.name = f"{parent}/models/{model_id}"
-        versions = self._versions(model.name)
-        if request.parent_model and not versions:
+        last = int(self._store.links_of(model.name).get("last", b"0"))
+        if request.parent_model and not self._versions(model.name):
             raise _missing(model.name)
-        if versions and not request.parent_model:
+        if last and not request.parent_model:
             raise ApiError(Status.ALREADY_EXISTS, f"The Model {model.name} already exists.")
-        last = int(self._store.links_of(model.name).get("last", b"0")) + 1
-        model.version_id = str(last)
+        model.version_id = str(last + 1)
         self._store.link(model.name, "last", model.version_id.encode())
         model.version_create_time.GetCurrentTime()
+        return model
+
+    def add(self, model: Message) -> None:
+        """Save a new version, with its aliases, which others lose."""
+        versions = self._versions(model.name)
         model.create_time.CopyFrom(versions[-1].create_time if versions else model.version_create_time)
         aliases = [*model.version_aliases, *([] if versions else [DEFAULT])]
         self._put_aliases(model, dict.fromkeys(aliases), versions)
-        response = message_of("UploadModelResponse")(model=model.name, model_version_id=model.version_id)
-        return self._standard.done("UploadModel", response, parent=model.name)
 
     def list_models(self, request: Message) -> Message:
         all_versions = self._store.under(_MODEL, f"{by_number(request.parent)}/models")
@@ -178,6 +211,12 @@ class Models:
         touched(model)
         model.version_update_time.CopyFrom(model.update_time)
         self._store.put(model, f"{model.name}@{model.version_id}")
+
+
+def _upload_of(model: Message) -> str:
+    """Where the version is stored until its upload has ended."""
+    place, _, model_id = model.name.partition("/models/")
+    return f"{place}/{_UPLOADS}/{model_id}@{model.version_id}"
 
 
 def _faults(model: Message, model_id: str) -> Iterable[str]:

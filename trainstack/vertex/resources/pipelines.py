@@ -110,13 +110,13 @@ class Pipelines:
             parent_model=pipeline.parent_model,
         )
         try:
-            uploaded = message_of("UploadModelResponse")()
-            self._models.upload(request).response.Unpack(uploaded)
+            uploaded = self._models.new_version(request)
         except ApiError as fault:
             _fail(pipeline, _PRECONDITION_CODE, str(fault))
             return
-        pipeline.model_to_upload.name = uploaded.model
-        pipeline.model_to_upload.version_id = uploaded.model_version_id
+        self._models.add(uploaded)
+        pipeline.model_to_upload.name = uploaded.name
+        pipeline.model_to_upload.version_id = uploaded.version_id
 
 
 def _fail(pipeline: Message, code: int, reason: str) -> None:

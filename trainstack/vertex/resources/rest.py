@@ -47,7 +47,7 @@ class Resources:
     ) -> None:
         self._store, self._grants = ResourceStore(path), grants
         standard = StandardHandlers(self._store)
-        models = Models(self._store, standard, buckets)
+        self._models = models = Models(self._store, standard, buckets)
         self._persistent = PersistentResources(self._store, standard, jobs)
         self._pipelines = Pipelines(self._store, standard, models, jobs)
         handlers = {
@@ -82,12 +82,15 @@ class Resources:
             if match:
                 project, location = path.split("/")[3:6:2]
                 on = {"project": project_of(self._grants, project)}
-                authorize(self._grants, f"vertex.{resource_method(request.scope)}", on)
+                of_model = re.search("/models/[^/]+/operations/", path)
+                called = "models.operations.get" if of_model else resource_method(request.scope)
+                authorize(self._grants, f"vertex.{called}", on)
                 require_region(location)
                 names = dict(zip(method.path_fields, match.groups(), strict=True))
                 message = await _message(method, request, names)
                 faults = SURFACE.query_faults(method.name, request.query_params)
                 self._persistent.settle()
+                self._models.settle()
                 if service != "JobService":  # a job's validation finds those of its fields
                     self._pipelines.settle(by_number(f"projects/{project}/locations/{location}"))
                     faults += _body_faults(method, message)

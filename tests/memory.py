@@ -12,6 +12,7 @@ from typing import Any
 
 import google_crc32c
 
+from trainmaster.orchestrator.core.champions.registration import ModelUpload, ModelVersion
 from trainmaster.orchestrator.core.completion.explanation import SERVICE, LogEntry, LogQuery
 from trainmaster.orchestrator.core.errors import (
     ActAsDenied,
@@ -19,6 +20,7 @@ from trainmaster.orchestrator.core.errors import (
     JobNotFound,
     ObjectGone,
     ObjectTooLarge,
+    ServiceFailed,
 )
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind, job_name, job_region, location_region
 from trainmaster.orchestrator.core.names import RUN_LABEL, object_uri
@@ -325,6 +327,79 @@ class MemoryJobLogs:
         if place not in self._written:
             return (LogEntry(task=SERVICE, at=self._clock.now(), insert_id="", text="Job failed."),)
         return [each for each in self._written[place] if query.replica in (None, each.task)]
+
+
+class MemoryModels:
+    """A Model Registry in memory. Each upload ends, and its version is there, UPLOAD_S after it began.
+
+    `failure`: why uploads that end from now on fail.
+    """
+
+    UPLOAD_S = 30
+    failure: str = ""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.uploads: dict[str, ModelUpload] = {}
+        self._ends_at: dict[str, datetime] = {}
+        self._numbers: dict[str, int] = {}
+        self._failed: dict[str, str] = {}
+        self.aliases: dict[tuple[str, str], int] = {}
+
+    def versions(self, model_id: str) -> Mapping[int, ModelUpload]:
+        """The versions that are there, by number."""
+        for operation, ends_at in self._ends_at.items():
+            if ends_at <= self._clock.now() and operation not in self._numbers | self._failed:
+                if self.failure:
+                    self._failed[operation] = self.failure
+                else:
+                    self._numbers[operation] = 1 + self._last(self.uploads[operation].model_id)
+        return {
+            number: self.uploads[operation]
+            for operation, number in sorted(self._numbers.items(), key=lambda item: item[1])
+            if self.uploads[operation].model_id == model_id
+        }
+
+    def _last(self, model_id: str) -> int:
+        numbers = (self._numbers[each] for each in self._numbers if self.uploads[each].model_id == model_id)
+        return max(numbers, default=0)
+
+    def aliased_run(self, model_id: str, alias: str = "champion") -> str | None:
+        number = self.aliases.get((model_id, alias))
+        return None if number is None else self.versions(model_id)[number].labels[RUN_LABEL]
+
+    def versions_of_run(self, model_id: str, run_id: str) -> Sequence[ModelVersion] | None:
+        found = self.versions(model_id)
+        of_run = [number for number, upload in found.items() if upload.labels[RUN_LABEL] == run_id]
+        return [self._version(model_id, number) for number in of_run] if found else None
+
+    def _version(self, model_id: str, number: int) -> ModelVersion:
+        held = (alias for (model, alias), one in self.aliases.items() if (model, one) == (model_id, number))
+        return ModelVersion(model=f"projects/1/models/{model_id}", number=number, aliases=tuple(held))
+
+    def upload(self, upload: ModelUpload, *, is_first: bool) -> str | None:
+        is_known = any(other.model_id == upload.model_id for other in self.uploads.values())
+        if is_first and is_known and set(self._ends_at) - set(self._failed):
+            return None
+        operation = f"operations/{len(self.uploads) + 1}"
+        self.uploads[operation] = upload
+        self._ends_at[operation] = self._clock.now() + timedelta(seconds=self.UPLOAD_S)
+        return operation
+
+    def check_upload(self, operation: str) -> None:
+        self.versions("")
+        if operation in self._failed:
+            raise ServiceFailed("Vertex AI", "upload the model", self._failed[operation])
+
+    def aliased(self, model_id: str, alias: str) -> ModelVersion | None:
+        number = self.aliases.get((model_id, alias))
+        return None if number is None else self._version(model_id, number)
+
+    def move_alias(self, version: ModelVersion, alias: str) -> None:
+        self.aliases[version.model.rpartition("/")[2], alias] = version.number
+
+    def remove_alias(self, version: ModelVersion, alias: str) -> None:
+        self.aliases.pop((version.model.rpartition("/")[2], alias), None)
 
 
 @dataclass

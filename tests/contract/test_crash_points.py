@@ -7,7 +7,7 @@ reconcile pass, and the request of a crashed process may still arrive. Then the 
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -18,13 +18,15 @@ from tests.contract.schemas import RECORD
 from tests.contract.simulation.disruptions import PAUSES, DisruptedBoundary, Disruption, changes
 from tests.contract.simulation.guarantees import notice_ids
 from tests.contract.simulation.scenario_world import ScenarioWorld
-from tests.contract.simulation.scenarios import SCENARIOS, Scenario
+from tests.contract.simulation.scenarios import REGISTERED, SCENARIOS, Scenario
 from tests.contract.simulation.service import RecordedNotices
 from tests.contract.simulation.steps import Step
 from tests.contract.world import INBOX, LEASE, LEDGER, MODELS, Boundary, Killed
+from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.names import RUN_LABEL, split_object_uri
+from trainmaster.orchestrator.core.runs.end import RegistrationState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.core.sizes import MIB
@@ -197,6 +199,7 @@ def violations(scenario: Scenario, world: ScenarioWorld) -> list[str]:
         problems += [
             f"{each} changed the champion {times} times" for each, times in began.items() if times > 1
         ]
+    problems += registry_violations(scenario, world, records)
     for record in records:
         if record.rejection is None:
             continue
@@ -208,6 +211,26 @@ def violations(scenario: Scenario, world: ScenarioWorld) -> list[str]:
     problems += data_violations(scenario, world)
     left = [each.name for prefix in ("waiting/", "slots/") for each in world.objects.listing(LEDGER, prefix)]
     return [*problems, *(f"left over: {name}" for name in [*world.batches(), *left])]
+
+
+def registry_violations(
+    scenario: Scenario, world: ScenarioWorld, records: Sequence[RunRecord]
+) -> Iterator[str]:
+    """Runs without a version, or with more than a crash between an upload and its record explains; a misplaced alias."""
+    if scenario.request_rules is not REGISTERED:
+        return
+    versions = Counter(each.labels[RUN_LABEL] for each in world.models.versions("cassava").values())
+    for record in records:
+        completion = present(record.completion)
+        state = completion.registration.state if completion.registration else None
+        is_promoted = completion.champion is not None and completion.champion.promoted
+        if (state is RegistrationState.REGISTERED, versions[record.run_id] in (1, 2)) != (is_promoted,) * 2:
+            yield f"{record.run_id} is {state}, with {versions[record.run_id]} versions; promoted: {is_promoted}"
+    champion = world.services().champions.find("cassava")
+    current = champion.current.run_id if champion is not None and champion.current is not None else None
+    registered = champion.registered_as if champion is not None else None
+    if world.models.aliased_run("cassava") != current or registered is None:
+        yield f"the alias is on {world.models.aliased_run('cassava')}, not on {current}; recorded: {registered}"
 
 
 def data_violations(scenario: Scenario, world: ScenarioWorld) -> Iterator[str]:

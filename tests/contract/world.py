@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.core.shipped import schema
-from tests.memory import ManualClock, MemoryJobLogs, MemoryJobs, MemoryNotices, MemoryObjects
+from tests.memory import ManualClock, MemoryJobLogs, MemoryJobs, MemoryModels, MemoryNotices, MemoryObjects
 from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.admission.cost import ReadPrices
+from trainmaster.orchestrator.core.champions.registration import ModelUpload, ModelVersion
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
 from trainmaster.orchestrator.core.documents.document import parse_document
@@ -38,7 +39,7 @@ from trainmaster.orchestrator.flows.reconcile import reconcile
 from trainmaster.orchestrator.flows.services import Adapters, FlowResult, Services
 from trainmaster.orchestrator.flows.turns import Turns
 from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored, Unfinished
-from trainmaster.orchestrator.ports.services import JobLogs, Notices, TrainingJobs
+from trainmaster.orchestrator.ports.services import JobLogs, ModelRegistry, Notices, TrainingJobs
 from trainmaster.orchestrator.settings import settings_from
 from trainmaster.orchestrator.stores.ledger import Ledger
 
@@ -200,6 +201,30 @@ class BoundaryJobLogs:
 
 
 @dataclass
+class BoundaryModels:
+    inner: ModelRegistry
+    boundary: Boundary
+
+    def versions_of_run(self, model_id: str, run_id: str) -> Sequence[ModelVersion] | None:
+        return self.boundary.cross("find versions", lambda: self.inner.versions_of_run(model_id, run_id))
+
+    def upload(self, upload: ModelUpload, *, is_first: bool) -> str | None:
+        return self.boundary.cross("upload", lambda: self.inner.upload(upload, is_first=is_first))
+
+    def check_upload(self, operation: str) -> None:
+        self.boundary.cross("check upload", lambda: self.inner.check_upload(operation))
+
+    def aliased(self, model_id: str, alias: str) -> ModelVersion | None:
+        return self.boundary.cross("find alias", lambda: self.inner.aliased(model_id, alias))
+
+    def move_alias(self, version: ModelVersion, alias: str) -> None:
+        self.boundary.cross("move alias", lambda: self.inner.move_alias(version, alias))
+
+    def remove_alias(self, version: ModelVersion, alias: str) -> None:
+        self.boundary.cross("remove alias", lambda: self.inner.remove_alias(version, alias))
+
+
+@dataclass
 class BoundaryNotices:
     inner: Notices
     boundary: Boundary
@@ -218,6 +243,7 @@ class World:
         self.objects = MemoryObjects(self.clock)
         self.jobs = MemoryJobs(self.clock, project=PROJECT)
         self.job_logs = MemoryJobLogs(self.clock)
+        self.models = MemoryModels(self.clock)
         self.notices = MemoryNotices()
         self.ledger = Ledger(self.objects, LEDGER)
         self.hint_reads = HintReads(self.clock)
@@ -231,6 +257,7 @@ class World:
             objects=objects,
             jobs=BoundaryJobs(jobs or self.jobs, crossed),
             job_logs=BoundaryJobLogs(self.job_logs, crossed),
+            model_registry=BoundaryModels(self.models, crossed),
             notices=BoundaryNotices(self.notices, crossed),
             clock=self.clock,
         )

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from trainmaster.orchestrator.adapters.clock import SystemClock
 from trainmaster.orchestrator.adapters.cloud_logging import CloudJobLogs
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
+from trainmaster.orchestrator.adapters.model_registry import VertexModels
 from trainmaster.orchestrator.adapters.pubsub import PubsubNotices
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.admission.cost import currency_problem
@@ -57,6 +58,9 @@ class Wiring:
             objects=objects,
             jobs=self._jobs,
             job_logs=CloudJobLogs(project=target.project, endpoint=settings.logging_endpoint),
+            model_registry=VertexModels(
+                project=target.project, region=target.region, endpoint=settings.vertex_endpoint
+            ),
             notices=notices,
             clock=clock,
         )

@@ -43,7 +43,7 @@ class ScenarioWorld(RuleWorld):
         return hashlib.sha256(repr([state, *map(_state_of, self._parts())]).encode()).digest()
 
     def _parts(self) -> Sequence[object]:
-        return self, self.objects, self.jobs, self.notices, self.room
+        return self, self.objects, self.jobs, self.models, self.notices, self.room
 
     def dropped(self, name: str, document: object, save: int = 0) -> IncomingDocument:
         """The file of this name; `save`: the nth time that it was saved again.

@@ -46,6 +46,7 @@ from tests.contract.simulation.steps import (
 )
 from tests.contract.world import ELSEWHERE, LEASE, REQUEST_RULES, request_rules_with
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
+from trainmaster.orchestrator.core.policy.registry import Registry, RegistryMode
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -77,6 +78,7 @@ CAPPED = request_rules_with(admission=Admission(caps=Caps(runs_per_hour=1)))
 DEAREST = Decimal("43.2")
 """What a run of SMALL may cost, a day of n1-standard-4: the one that ends costs 0.3."""
 COSTLY = request_rules_with(admission=Admission(caps=Caps(cost_per_day=DEAREST + 1)))
+REGISTERED = request_rules_with(admission=Admission(), registry=Registry(mode=RegistryMode.CHAMPIONS))
 ENDED = (RunState.SUCCEEDED,)
 QUARTERLY = {"schedule": {"cron": "*/15 * * * *"}}
 SEEING = {**SMALL, "args": ["--seen=${data.count}"]}
@@ -587,5 +589,73 @@ SCENARIOS: Mapping[str, Scenario] = {
         ends=(RunState.CANCELLED, RunState.SUCCEEDED),
         jobs=2,
         firings=(1, 2),
+    ),
+    "a champion that is registered, and the one after it": Scenario(
+        steps=(
+            uploaded("a", CHALLENGER),
+            *finished(0),
+            waited(31),
+            TICK,
+            uploaded("b", CHALLENGER),
+            *finished(1, 0.6),
+            waited(31),
+            TICK,
+        ),
+        ends=ENDED * 2,
+        jobs=2,
+        champion={"cassava": 0.6},
+        request_rules=REGISTERED,
+    ),
+    "two champions whose versions are uploaded at once": Scenario(
+        steps=(
+            uploaded("a", CHALLENGER),
+            uploaded("b", CHALLENGER),
+            *finished(0),
+            *finished(1, 0.6),
+            waited(31),
+            TICK,
+            waited(31),
+            TICK,
+        ),
+        ends=ENDED * 2,
+        jobs=2,
+        champion={"cassava": 0.6},
+        request_rules=REGISTERED,
+    ),
+    "a champion that is rolled back, both registered": Scenario(
+        steps=(
+            uploaded("a", CHALLENGER),
+            *finished(0),
+            waited(31),
+            TICK,
+            uploaded("b", CHALLENGER),
+            *finished(1, 0.6),
+            waited(31),
+            TICK,
+            rolled_back("c"),
+        ),
+        ends=ENDED * 2,
+        jobs=2,
+        champion={"cassava": 0.5},
+        request_rules=REGISTERED,
+    ),
+    "a champion that is rolled back before its version is uploaded": Scenario(
+        steps=(
+            uploaded("a", CHALLENGER),
+            *finished(0),
+            waited(31),
+            TICK,
+            uploaded("b", CHALLENGER),
+            *finished(1, 0.6),
+            TICK,
+            TICK,
+            rolled_back("c"),
+            waited(31),
+            TICK,
+        ),
+        ends=ENDED * 2,
+        jobs=2,
+        champion={"cassava": 0.5},
+        request_rules=REGISTERED,
     ),
 }

@@ -82,6 +82,7 @@ class Explanation:
                 "repair": self.repair,
                 "best_trial": best.best_trial if best else None,
                 "champion": completion.champion if completion else None,
+                "registration": completion.registration if completion else None,
                 "estimate": record.request.estimate if record.request else None,
                 "cost": completion.cost if completion else None,
             }

@@ -3,13 +3,12 @@
 `google.cloud.aiplatform`, the high-level package, is never imported: it takes twice the time and memory.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from trainmaster.orchestrator.adapters.job_messages import job_from, message_of, pool_state_from
 from trainmaster.orchestrator.adapters.refusals import (
@@ -20,7 +19,8 @@ from trainmaster.orchestrator.adapters.refusals import (
     is_transport_error,
     submission_error,
 )
-from trainmaster.orchestrator.adapters.total_limit import Deadline, limit_connections, within
+from trainmaster.orchestrator.adapters.total_limit import Deadline, within
+from trainmaster.orchestrator.adapters.vertex_clients import TIMEOUT_S, RegionalClients, session_of
 from trainmaster.orchestrator.core.errors import (
     JobNotFound,
     ServiceFailed,
@@ -48,9 +48,6 @@ if TYPE_CHECKING:
         PersistentResourceServiceClient,
     )
 
-_Client = TypeVar("_Client")
-TIMEOUT_S = 30.0
-"""The limit for one connection or read of any call; for a submission, from its start to its response."""
 JOBS_OF_RUN_MAX = 2000
 """A run waits for capacity at most 1,000 times, and each of its jobs is replaced only after a search for it."""
 
@@ -67,7 +64,7 @@ Source: ListCustomJobsRequest in google/cloud/aiplatform/v1/job_service.proto, w
 """
 
 
-class VertexJobs:
+class VertexJobs(RegionalClients):
     """The jobs of one project. `endpoint` is None for Google Cloud, else an emulator's URL, for every region.
 
     `region` is the deployment's; `others` returns the other regions where its jobs may be, and is called only for a
@@ -82,12 +79,10 @@ class VertexJobs:
         endpoint: str | None,
         others: Callable[[], Sequence[str]] = tuple,
     ) -> None:
+        super().__init__(endpoint)
         self._project = project
         self._region = region
         self._others = others
-        self._endpoint = endpoint
-        self._clients: dict[tuple[object, str], Any] = {}  # Any: of the class in the key
-        self._making = threading.Lock()
 
     def _client(self, region: str) -> "JobServiceClient":
         with IMPORTING:
@@ -103,25 +98,6 @@ class VertexJobs:
 
         return self._kept_client(service.PersistentResourceServiceClient, region)
 
-    def _kept_client(self, kind: Callable[..., _Client], region: str) -> _Client:
-        with self._making:
-            if (kind, region) not in self._clients:
-                self._clients[kind, region] = self._make_client(kind, region)
-            client: _Client = self._clients[kind, region]
-            return client
-
-    def _make_client(self, kind: Callable[..., _Client], region: str) -> _Client:
-        with IMPORTING:
-            from google.auth.credentials import AnonymousCredentials
-
-        client = kind(
-            transport="rest",
-            credentials=AnonymousCredentials() if self._endpoint else None,
-            client_options={"api_endpoint": self._endpoint or f"https://{region}-aiplatform.googleapis.com"},
-        )
-        limit_connections(_session_of(client))
-        return client
-
     def prepare(self, region: str) -> None:
         """Import the library and get credentials, without connecting, so that no lease has to wait for it.
 
@@ -129,7 +105,7 @@ class VertexJobs:
             ServiceFailed: there are no credentials now.
         """
         with failures_of(SERVICE, "get credentials"):
-            session = _session_of(self._client(region))
+            session = session_of(self._client(region))
             if not session.credentials.valid:
                 with IMPORTING:
                     from google.auth.transport.requests import Request
@@ -268,11 +244,6 @@ def _methods(client: "JobServiceClient", kind: JobKind) -> _Methods:
                 list=client.list_hyperparameter_tuning_jobs,
                 cancel=client.cancel_hyperparameter_tuning_job,
             )
-
-
-def _session_of(client: Any) -> Any:  # Any: google.auth ships no types
-    """The client's AuthorizedSession; a REST transport has no public name for it."""
-    return vars(client.transport)["_session"]
 
 
 def _is_answer(error: Exception) -> bool:

@@ -36,6 +36,7 @@ TICKS_PREFIX = "ticks/"
 
 RUN_LABEL = "trainmaster_run_id"
 MODEL_LABEL = "trainmaster_model"
+TEAM_LABEL = "trainmaster_team"
 PRIORITY_LABEL = "trainmaster_priority"
 """The label that sets a request's priority in dialects without a key for it."""
 
@@ -232,6 +233,17 @@ def champion_object(model_name: str, team: str | None = None) -> str:
 def champion_copy_prefix(model_name: str, run_id: str, team: str | None) -> str:
     """Where the champions bucket holds the copy of a run's model; ends in `/`."""
     return f"{in_team(team, model_name)}/{run_id}/"
+
+
+def registry_model_id(model_name: str, team: str | None) -> str:
+    """`<model name>`, with teams `<team>_<model name>`: no team has `_`. What is too long for an id ends in a hash.
+
+    Source: the comment of UploadModelRequest.model_id in google/cloud/aiplatform/v1/model_service.proto.
+    """
+    whole = model_name if team is None else f"{team}_{model_name}"
+    if len(whole) <= LABEL_MAX_CHARS:
+        return whole
+    return f"{whole[: LABEL_MAX_CHARS - HASH_CHARS - 1]}-{_hash(whole, HASH_CHARS)}"
 
 
 def marker_object(run_id: str) -> str:

@@ -18,12 +18,14 @@ from trainmaster.orchestrator.core.orders.order import (
     unknown_rule,
     unknown_run,
 )
+from trainmaster.orchestrator.core.policy.registry import RegistryMode
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.signals import Signal, manual_call, matches
 from trainmaster.orchestrator.core.retraining.state import has_seen, why_held
 from trainmaster.orchestrator.flows.completion.champion import roll_back
+from trainmaster.orchestrator.flows.completion.registry import align_alias, registry_of
 from trainmaster.orchestrator.flows.lifecycle.status import write_order_status
 from trainmaster.orchestrator.flows.retraining.events import take_signal
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -106,6 +108,8 @@ def _roll_back(services: Services, incoming: IncomingDocument, order: RollbackOr
         return reign
     champion_uri = services.champions.uri(order.model_name, team)
     write_order_status(services, incoming, about_uri=champion_uri, model_uri=reign.model_uri)
+    if registry_of(services).mode is not RegistryMode.OFF:  # a failure has the order delivered again
+        align_alias(services, order.model_name, team)
     return FlowResult(message=f"the champion of {order.model_name} is {reign.run_id}: {reign.model_uri}")
 
 

@@ -12,7 +12,7 @@ from trainmaster.orchestrator.core.requests.submission import Target
 from trainmaster.orchestrator.flows.process_memory import HintReads
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.objects import Objects
-from trainmaster.orchestrator.ports.services import Clock, JobLogs, Notices, TrainingJobs
+from trainmaster.orchestrator.ports.services import Clock, JobLogs, ModelRegistry, Notices, TrainingJobs
 from trainmaster.orchestrator.stores.admission import PoolMarks, Queue, Slots, Starts
 from trainmaster.orchestrator.stores.arrivals import Arrivals
 from trainmaster.orchestrator.stores.attempts import Attempts
@@ -32,6 +32,7 @@ class Adapters:
     objects: Objects
     jobs: TrainingJobs
     job_logs: JobLogs
+    model_registry: ModelRegistry
     notices: Notices
     clock: Clock
 
@@ -63,6 +64,7 @@ class Services:
         objects, buckets = adapters.objects, self.buckets
         self.jobs = adapters.jobs
         self.job_logs = adapters.job_logs
+        self.model_registry = adapters.model_registry
         self.notices = adapters.notices
         self.clock = adapters.clock
         self.began_at = adapters.clock.now()

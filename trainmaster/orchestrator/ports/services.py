@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from trainmaster.orchestrator.core.champions.registration import ModelUpload, ModelVersion
 from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.notices.notice import Notice
@@ -83,6 +84,41 @@ class TrainingJobs(Protocol):
         Raises:
             JobNotFound: no job has that id.
         """
+        ...
+
+
+class ModelRegistry(Protocol):
+    """Vertex AI's Model Registry, in the deployment's project and region. Every call may raise ServiceFailed."""
+
+    def versions_of_run(self, model_id: str, run_id: str) -> Sequence[ModelVersion] | None:
+        """The model's versions with the label of the run, lowest first; None if there is no such model."""
+        ...
+
+    def upload(self, upload: ModelUpload, *, is_first: bool) -> str | None:
+        """Begin to add a version, and return the operation's name. Not idempotent: a second call adds a second version.
+
+        With `is_first` the version comes with its model; None if the model exists, or is being made.
+        """
+        ...
+
+    def check_upload(self, operation: str) -> None:
+        """Return while the upload is under way, and after it has succeeded or is forgotten.
+
+        Raises:
+            ServiceFailed: the upload failed.
+        """
+        ...
+
+    def aliased(self, model_id: str, alias: str) -> ModelVersion | None:
+        """The version that has the alias."""
+        ...
+
+    def move_alias(self, version: ModelVersion, alias: str) -> None:
+        """Give the version the alias, which any other version of the model loses."""
+        ...
+
+    def remove_alias(self, version: ModelVersion, alias: str) -> None:
+        """Take the alias from the version."""
         ...
 
 

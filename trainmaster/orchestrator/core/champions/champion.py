@@ -121,6 +121,15 @@ class Reign:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Registered:
+    """The version in the Model Registry to which the alias `champion` was moved, and its run."""
+
+    run_id: str
+    model: str
+    version: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """Whether one challenger was promoted, and why."""
 
@@ -144,7 +153,15 @@ class Champion:
     current: Reign | None = None
     history: tuple[Reign, ...] = ()
     considered: tuple[Verdict, ...] = ()
+    registered: Registered | None = None
+    """Of an earlier reign while its run is not the current one's."""
     updated_at: datetime
+
+    @property
+    def registered_as(self) -> Registered | None:
+        """The current champion's version in the Model Registry; None without one, or until the alias is moved."""
+        run_id = self.current.run_id if self.current else None
+        return self.registered if self.registered and self.registered.run_id == run_id else None
 
 
 def with_reign(champion: Champion, reign: Reign) -> Champion:

@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.runs.drop_status import failure_text
-from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, FailedStep
+from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, FailedStep, Registration
 from trainmaster.orchestrator.core.runs.record import RunRecord
 
-REASON, CHAMPION = "reason", "champion"
-"""The steps that read why a run failed, and compare its model with the champion."""
-END_STEPS = (REASON, "index", "status", CHAMPION, "notices", "cap_notice", "queue", "slots")
+REASON, CHAMPION, REGISTRY = "reason", "champion", "registry"
+"""The steps that read why a run failed, compare its model with the champion, and register it."""
+END_STEPS = (REASON, "index", "status", CHAMPION, REGISTRY, "notices", "cap_notice", "queue", "slots")
 """The steps that follow a run's end, in their order, as `completion.steps_done` names them."""
 OUTAGE_ATTEMPTS_MAX = 100
 """Of a step that fails for a known reason, for example a service that does not answer: about four days."""
@@ -45,6 +45,7 @@ def with_outcomes(
     failed: Mapping[str, Exception],
     *,
     verdict: ChampionVerdict | None,
+    registration: Registration | None,
     now: datetime,
 ) -> RunRecord:
     """The record with these steps done, and the attempts of those that failed; a last one becomes a problem."""
@@ -54,8 +55,13 @@ def with_outcomes(
     still = ((name, error) for name, error in failed.items() if name not in names)
     again = {name: _next_attempt(before.get(name), error, now) for name, error in still}
     left = {name: step for name, step in {**before, **again}.items() if name not in names}
-    champion = verdict or completion.champion
-    ended = replace(completion, steps_done=names, steps_failed=left or None, champion=champion)
+    ended = replace(
+        completion,
+        steps_done=names,
+        steps_failed=left or None,
+        champion=verdict or completion.champion,
+        registration=registration or completion.registration,
+    )
     problems = (_problem(name, step) for name, step in again.items() if step.next_at is None)
     return replace(record, completion=ended, problems=(*record.problems, *problems))
 

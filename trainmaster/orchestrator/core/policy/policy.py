@@ -18,6 +18,7 @@ from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.names import in_team, object_uri
 from trainmaster.orchestrator.core.policy.admission import Admission, normalize_admission
 from trainmaster.orchestrator.core.policy.pools import RunPool, pool_problems
+from trainmaster.orchestrator.core.policy.registry import Registry, normalize_registry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +180,7 @@ class Policy:
     require_digest: tuple[str, ...] = ()
     retired_images: RetiredImages = RetiredImages.REFUSE
     admission: Admission = field(default_factory=Admission)
+    registry: Registry = field(default_factory=Registry)
     teams: Mapping[str, Team] = field(default_factory=dict)
     """By name. Without any, the deployment has one team, without folders."""
     team: str | None = None
@@ -255,6 +257,8 @@ def _spelled_out(document: object) -> object:
         spelled["require_digest"] = ["**"] if required else []
     if "admission" in document:
         spelled["admission"] = normalize_admission(document["admission"])
+    if "registry" in document:
+        spelled["registry"] = normalize_registry(document["registry"])
     if isinstance(env := document.get("env"), Mapping):
         rows = env.get("refused", ())
         spelled["env"] = {

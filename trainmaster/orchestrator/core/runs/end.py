@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from enum import StrEnum
 
 from trainmaster.orchestrator.core.runs.job import BestTrial, RecordedTrial
 
@@ -90,6 +91,31 @@ class ChampionVerdict:
     compared_with: str | None = None
 
 
+class RegistrationState(StrEnum):
+    """How far the run's model is on its way into the Model Registry."""
+
+    UPLOADING = "uploading"
+    REGISTERED = "registered"
+    FAILED = "failed"
+    """The last attempt; `steps_failed` says when it is repeated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registration:
+    """The run's version in the Model Registry. `model` is the model's full name, `alias` what the version was given.
+
+    `operation` is the upload that is under way since `since`; None if another attempt began it.
+    """
+
+    state: RegistrationState
+    model: str | None = None
+    version: str | None = None
+    alias: str | None = None
+    operation: str | None = None
+    since: datetime | None = None
+    error: str | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class LongCopy:
     """An object of the champions bucket whose copy takes several calls, and the token that continues it."""
@@ -146,5 +172,7 @@ class Completion:
     steps_failed: Mapping[str, FailedStep] | None = None
     """Those that have failed and not finished since, by name."""
     champion: ChampionVerdict | None = None
+    registration: Registration | None = None
+    """None if the policy does not register this run's model."""
     long_copy: LongCopy | None = None
     """Until the model is copied to the champions bucket; None if every file took one call so far."""

@@ -36,7 +36,7 @@ from trainmaster.orchestrator.core.completion.outcome import (
     stockout_of,
     with_progress,
 )
-from trainmaster.orchestrator.core.completion.steps import CHAMPION, REASON
+from trainmaster.orchestrator.core.completion.steps import CHAMPION, REASON, REGISTRY
 from trainmaster.orchestrator.core.errors import JobNotFound, PolicyInvalid, ReasonPending, RecordMoved
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 from trainmaster.orchestrator.core.names import RUN_LABEL, is_run_id
@@ -50,6 +50,7 @@ from trainmaster.orchestrator.core.runs.states import END_OF, OVER, RunState
 from trainmaster.orchestrator.flows.completion.champion import challenge
 from trainmaster.orchestrator.flows.completion.copying import StillCopying
 from trainmaster.orchestrator.flows.completion.explain import explain_failure
+from trainmaster.orchestrator.flows.completion.registry import register_model
 from trainmaster.orchestrator.flows.lifecycle import finish, transitions
 from trainmaster.orchestrator.flows.lifecycle.status import publish_states, show, show_again, with_warnings
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -389,6 +390,10 @@ def _keep_long_copy(end: finish.End, long_copy: LongCopy | None) -> None:
     end.held = end.services.ledger.update(end.held, with_long_copy)
 
 
-_OF_JOB: Mapping[str, finish.Step] = {REASON: _explain_failure, CHAMPION: _compare_with_champion}
+_OF_JOB: Mapping[str, finish.Step] = {
+    REASON: _explain_failure,
+    CHAMPION: _compare_with_champion,
+    REGISTRY: register_model,
+}
 STEPS: Mapping[str, finish.Step] = {**finish.STEPS_WITHOUT_JOB, **_OF_JOB}
 """What follows the end of a run that had a job, in this order."""

@@ -12,10 +12,17 @@ A step that fails again and again is given up in the end, and its problem is on 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from trainmaster.orchestrator.core.completion.steps import CHAMPION, REASON, is_due, is_over, with_outcomes
+from trainmaster.orchestrator.core.completion.steps import (
+    CHAMPION,
+    REASON,
+    REGISTRY,
+    is_due,
+    is_over,
+    with_outcomes,
+)
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import CapPayload, cap_reached
-from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion
+from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, Registration
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.lifecycle import status
@@ -29,14 +36,17 @@ class End:
     """What a step receives. `before` is the record before the end, if this process wrote the end.
 
     A step that changes the record puts the new one into `held`, for the steps after it. `waiting` names the earlier
-    steps that still wait for something. `verdict` is the champion step's, recorded with the steps that are done.
+    steps that still wait for something, `failed` those that failed. `verdict` is the champion step's and `registration`
+    the registry step's, recorded with the steps that are done.
     """
 
     services: Services
     held: Held
     before: RunRecord | None
     waiting: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
     verdict: ChampionVerdict | None = None
+    registration: Registration | None = None
 
     @property
     def record(self) -> RunRecord:
@@ -102,6 +112,7 @@ STEPS_WITHOUT_JOB: Mapping[str, Step] = {
     "index": _update_index,
     "status": _update_status,
     CHAMPION: _do_nothing,
+    REGISTRY: _do_nothing,
     "notices": _publish_notices,
     "cap_notice": _publish_cap_notice,
     "queue": _leave_queue,
@@ -145,6 +156,7 @@ def finish_run(
             outcomes[name] = step(end)
         except Exception as error:  # it must not stop the other steps
             outcomes[name] = error
+            end.failed.add(name)
         if isinstance(outcomes[name], str):
             end.waiting.add(name)
     held = _record_outcomes(end, outcomes)
@@ -177,7 +189,9 @@ def _record_outcomes(end: End, outcomes: Mapping[str, str | Exception | None]) -
     failed = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Exception)}
 
     def with_pass_recorded(record: RunRecord) -> RunRecord | None:
-        known = with_outcomes(record, done, failed, verdict=end.verdict, now=now)
+        known = with_outcomes(
+            record, done, failed, verdict=end.verdict, registration=end.registration, now=now
+        )
         if is_over(known, CHAMPION) and known.completion is not None:
             known = replace(known, completion=replace(known.completion, long_copy=None))
         if known.completion == (record.completion or Completion()):

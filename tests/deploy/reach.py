@@ -48,6 +48,7 @@ def ports() -> dict[str, tuple[str, str | None]]:
         **found,
         "jobs": ("VertexJobs", None),
         "job_logs": ("CloudJobLogs", None),
+        "model_registry": ("VertexModels", None),
         "notices": ("PubsubNotices", None),
     }
 

@@ -16,7 +16,8 @@ TABLE: dict[str, Any] = yaml.safe_load((ROOT / "trainmaster/deploy/permissions.y
 TOPOLOGY: dict[str, Any] = yaml.safe_load((ROOT / "trainmaster/deploy/topology.yaml").read_text())
 FUNCTIONS: list[str] = list(TOPOLOGY["functions"])
 CALLS, ROLES, GRANTS = TABLE["calls"], TABLE["roles"], TABLE["grants"]
-CLIENT_METHODS = ("create_", "get_", "list_", "cancel_", "delete_", "update_")
+CLIENT_METHODS = ("create_", "get_", "list_", "cancel_", "delete_", "update_", "upload_", "merge_")
+CLIENT_NOUNS = "_job|persistent_resource|model|_version|_aliase|operation"
 
 
 def grants_of(account: str) -> list[dict[str, Any]]:
@@ -191,6 +192,7 @@ def test_every_call_of_a_service_that_an_adapter_makes_is_in_the_table() -> None
         in_table.setdefault(call["in"], set()).update(call["methods"])
     assert set(client_methods("vertex.py")) == in_table["vertex.py"]
     assert set(object_methods()) == in_table["gcs.py"]
+    assert set(client_methods("model_registry.py")) == in_table["model_registry.py"]
     assert "publish" in attributes("pubsub.py")
     assert in_table["pubsub.py"] == {"publish"}
     assert "list_entries" in attributes("cloud_logging.py")
@@ -203,7 +205,8 @@ def test_every_file_that_reaches_a_service_is_known() -> None:
         for path in ADAPTERS.glob("*.py")
         if "from google.cloud" in path.read_text() or "import google.cloud" in path.read_text()
     }
-    assert reaching == {"gcs.py", "vertex.py", "job_messages.py", "pubsub.py", "cloud_logging.py"}
+    clients = {"gcs.py", "vertex.py", "model_registry.py", "pubsub.py", "cloud_logging.py"}
+    assert reaching == {*clients, "job_messages.py"}
     # It has the types of Vertex AI's messages, and no client that could call anything.
     messages = (ADAPTERS / "job_messages.py").read_text()
     assert {line.strip() for line in messages.splitlines() if "google.cloud" in line} == {
@@ -225,7 +228,7 @@ def client_methods(file: str) -> Iterator[str]:
     return (
         name
         for name in attributes(file)
-        if re.match(f"({'|'.join(CLIENT_METHODS)}).*(_job|persistent_resource)s?$", name)
+        if re.match(f"({'|'.join(CLIENT_METHODS)}).*({CLIENT_NOUNS})s?$", name)
     )
 
 

@@ -68,6 +68,8 @@ def test_the_list_has_each_champion_with_its_metric_and_the_latest_verdict(brows
     assert f'href="/runs/{B}"' in rows["cassava-resnet50"]
     assert "accuracy 0.8" in rows["cassava-resnet50"]
     assert "not better by 0.01" in rows["cassava-resnet50"]
+    for place in (rows["cassava-resnet50"], browser.get("/models/cassava-resnet50").text):
+        assert "version 2, alias champion" in place
     assert 'href="/models/vision/leaves"' in rows["vision/leaves"]
     assert "The champion of &#39;damaged&#39; is damaged" in page
 

@@ -72,6 +72,7 @@ def test_the_document_of_each_rule_fits_its_schema(served: Served) -> None:
 def test_a_champion_with_its_predecessors_and_challengers(served: Served) -> None:
     assert_screen("champion", served.trainmaster("champions", "show", "cassava-resnet50").out)
     assert_screen("champions", served.trainmaster("champions", "ls").out)
+    assert "with accuracy 0.8, version 2" in served.trainmaster("models").out
 
 
 def test_a_list_of_models_says_that_the_latest_run_left_none(served: Served) -> None:

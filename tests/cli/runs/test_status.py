@@ -51,6 +51,26 @@ def test_the_screen_of_a_continued_run_names_what_it_continues(uri: str, shown: 
     assert dict(run_facts(run_of(document), NOW, is_local=False))["continues"] == [shown]
 
 
+@pytest.mark.parametrize(
+    ("known", "failed", "lines"),
+    [
+        ({"state": "uploading", "operation": "o", "since": "2026-03-01T12:11:00Z"}, {},
+         ["being uploaded since 2026-03-01 12:11 UTC"]),
+        ({"state": "failed", "error": "it is denied"}, {"next_at": "2026-03-01T12:30:00Z"},
+         ["failed: it is denied", "tried again at 2026-03-01 12:30:00 UTC"]),
+        ({"state": "failed", "error": "it is denied"}, {}, ["failed: it is denied", "given up"]),
+        ({"state": "registered", "model": "projects/1/m", "version": "2"}, {}, ["version 2", "projects/1/m"]),
+    ],
+)  # fmt: skip
+def test_the_screen_of_a_run_says_how_far_its_model_is_on_the_way_into_the_registry(
+    known: dict[str, str], failed: dict[str, str], lines: list[str]
+) -> None:
+    document = run_record("succeeded")
+    document["completion"]["registration"] = known
+    document["completion"]["steps_failed"] = {"registry": {"attempts": 3, "error": "it is denied", **failed}}
+    assert dict(run_facts(run_of(document), NOW, is_local=False))["registry"] == lines
+
+
 @pytest.mark.parametrize("status", ["held_order", "ignored", "put_away", "retrying"])
 def test_the_screen_of_a_file_without_a_run(status: str) -> None:
     shown = text_of(drop_facts(example(f"drop_status.v1.{status}"), "unused"), 80)

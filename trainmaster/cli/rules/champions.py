@@ -25,7 +25,7 @@ from trainmaster.cli.verb import (
     talk,
     wait_option,
 )
-from trainmaster.client.shown.champion_lines import lineage_facts, value_text
+from trainmaster.client.shown.champion_lines import lineage_facts, registry_facts, value_text, version_text
 from trainmaster.client.terminal import Fact, one_line
 from trainmaster.client.times import minute, span
 from trainmaster.orchestrator.core.names import in_team
@@ -67,7 +67,8 @@ def models(clients: "Clients", output: str) -> int:
 
 def _model_row(model: "ListedModel", now: datetime) -> dict[str, str]:
     latest = model.latest
-    current = model.champion.champion.current if model.champion else None
+    champion = model.champion.champion if model.champion else None
+    current = champion.current if champion else None
     metrics = ", ".join(f"{name} {value:.4g}" for name, value in latest.metrics.items()) if latest else ""
     return {
         "MODEL": f"{one_line(model.name)}{'*' if current else ''}",
@@ -76,8 +77,18 @@ def _model_row(model: "ListedModel", now: datetime) -> dict[str, str]:
         "STATE": columns(latest, now)["STATE"] if latest else ABSENT,
         "AGE": span(now - latest.created_at) if latest else ABSENT,
         "METRICS": one_line(metrics) or ABSENT,
-        "CHAMPION": f"{current.run_id} with {one_line(value_text(current))}" if current else ABSENT,
+        "CHAMPION": _champion_text(champion) if champion else ABSENT,
     }
+
+
+def _champion_text(champion: "Champion") -> str:
+    """`RUN with accuracy 0.93, version 2`."""
+    current = champion.current
+    if current is None:
+        return ABSENT
+    return ", ".join(
+        filter(None, (f"{current.run_id} with {one_line(value_text(current))}", version_text(champion)))
+    )
 
 
 @click.group(cls=ContextGroup)
@@ -194,4 +205,5 @@ def _facts(champion: "Champion") -> Iterator[Fact]:
         return
     yield "metric", [f"{value_text(current)} ({current.contest.goal})"]
     yield "since", [f"{minute(current.since)} UTC, by {current.cause}"]
+    yield from registry_facts(champion)
     yield from lineage_facts(current)

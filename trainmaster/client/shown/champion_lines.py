@@ -3,12 +3,23 @@
 from collections.abc import Iterator, Mapping
 
 from trainmaster.client.terminal import Fact, plural
-from trainmaster.orchestrator.core.champions.champion import Reign
+from trainmaster.orchestrator.core.champions.champion import Champion, Reign
 
 
 def value_text(reign: Reign) -> str:
     """The metric with its value: `accuracy 0.93`."""
     return f"{reign.contest.metric} {reign.value:g}"
+
+
+def version_text(champion: Champion) -> str:
+    """`version 2`: the champion's in the Model Registry, which has the alias; empty without one."""
+    return f"version {champion.registered_as.version}" if champion.registered_as else ""
+
+
+def registry_facts(champion: Champion) -> Iterator[Fact]:
+    """The champion's version in the Model Registry, if it has one."""
+    if champion.registered_as is not None:
+        yield "registry", [f"{version_text(champion)}, alias champion", champion.registered_as.model]
 
 
 def lineage_facts(reign: Reign, firing_values: Mapping[str, str] | None = None) -> Iterator[Fact]:

@@ -20,6 +20,7 @@ from trainmaster.orchestrator.core.admission.retries import retry_texts
 from trainmaster.orchestrator.core.admission.start_deadline import queued_job
 from trainmaster.orchestrator.core.admission.waiting import NO_CAPACITY
 from trainmaster.orchestrator.core.completion.error_repair import as_sentence
+from trainmaster.orchestrator.core.completion.steps import REGISTRY
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import TextPlace
@@ -28,7 +29,13 @@ from trainmaster.orchestrator.core.job_names import job_id, job_region
 from trainmaster.orchestrator.core.names import has_form_of_run_id
 from trainmaster.orchestrator.core.policy.currency import shown_money
 from trainmaster.orchestrator.core.requests.spec import Script
-from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Model
+from trainmaster.orchestrator.core.runs.end import (
+    Completion,
+    FailedStep,
+    Model,
+    Registration,
+    RegistrationState,
+)
 from trainmaster.orchestrator.core.runs.job import (
     BestTrial,
     JobState,
@@ -231,8 +238,7 @@ def result_facts(record: RunRecord, now: datetime) -> Iterator[Fact]:
     yield from metric_facts(metrics_of(record))
     if record.model is not None:
         yield "model", model_lines(record.model)
-    if record.completion is not None:
-        yield from verdict_facts(record.completion.champion)
+    yield from verdict_facts(record.completion)
 
 
 def failed_trial_facts(record: RunRecord) -> Iterator[Fact]:
@@ -252,12 +258,31 @@ def trial_reason(trial: RecordedTrial) -> str:
     return one_line(words or trial.infeasible_reason or "no reason given", REASON_MAX_CHARS)
 
 
-def verdict_facts(verdict: ChampionVerdict | None) -> Iterator[Fact]:
-    """Whether the model became champion, why, and the champion before."""
+def verdict_facts(completion: Completion | None) -> Iterator[Fact]:
+    """Whether the model became champion, why, and the champion before; and its version in the Model Registry."""
+    if completion is None:
+        return
+    verdict = completion.champion
     if verdict is not None:
         decision = "promoted" if verdict.promoted else "not promoted"
         against = [f"compared with {verdict.compared_with}"] if verdict.compared_with else []
         yield "champion", [f"{decision}: {verdict.reason}", *against]
+    if completion.registration is not None:
+        yield "registry", list(_registration_lines(completion.registration, completion.steps_failed or {}))
+
+
+def _registration_lines(found: Registration, failed: Mapping[str, FailedStep]) -> Iterator[str]:
+    match found.state:
+        case RegistrationState.UPLOADING:
+            yield f"being uploaded{f' since {minute(found.since)} UTC' if found.since else ''}"
+        case RegistrationState.REGISTERED:
+            alias = f", which was given the alias {found.alias}" if found.alias else ""
+            yield f"version {found.version}{alias}"
+            yield str(found.model)
+        case RegistrationState.FAILED:
+            yield f"failed: {found.error}"
+            next_at = failed[REGISTRY].next_at if REGISTRY in failed else None
+            yield f"tried again at {utc_text(next_at)}" if next_at else "given up"
 
 
 def best_text(best: BestTrial) -> str:

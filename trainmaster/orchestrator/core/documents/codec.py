@@ -66,7 +66,9 @@ def parse_json(content: bytes | str, max_depth: int = MAX_DEPTH_STORED) -> Any: 
     if content.count("{") + content.count("[") > max_depth and _is_deeper(value, max_depth):
         raise TooDeep(too_deep)
     is_plain = content.isascii() and "\\u" not in content
-    return value if is_plain or not _MAY_HOLD_SURROGATES.search(content) else _with_leaves(value, _well_formed)
+    return (
+        value if is_plain or not _MAY_HOLD_SURROGATES.search(content) else _with_leaves(value, _well_formed)
+    )
 
 
 def _is_deeper(value: object, most: int) -> bool:

@@ -1,17 +1,21 @@
-"""Continuing a run, sweeps and weather: every command of the pages is run, and must print what they show."""
+"""Continuing a run, sweeps, weather and the Model Registry: every command of the pages is run, and must print what they show."""
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.stack.waiting import wait_until
+
 from .project import ROOT
 from .reader import DEADLINE_S, Reader, sections, with_commands
 
 PAGES = {
-    name: ROOT / "docs" / "how-to" / f"{name}.md" for name in ("continue-a-run", "sweeps", "rehearse-a-week")
+    name: ROOT / "docs" / "how-to" / f"{name}.md"
+    for name in ("continue-a-run", "sweeps", "rehearse-a-week", "register-champions")
 }
 
 
@@ -72,4 +76,30 @@ def test_a_run_gets_through_a_week_of_weather_with_its_fallback(reader: Reader) 
     injections = json.loads(shown[shown.index("{") : shown.rindex("}") + 1])["injections"]
     assert all(one["struck"] for one in injections if one["name"] == "weather-1")
     assert shown.endswith("No weather plays.\n")
+    reader.follow("Stop")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(DEADLINE_S)
+@pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
+@pytest.mark.parametrize("reader", ["register-champions"], indirect=True)
+def test_the_alias_in_the_model_registry_follows_the_champion_for_gcloud_and_the_sdk(reader: Reader) -> None:
+    page = PAGES["register-champions"]
+    for title in ("Start", "Ask for it in the policy", "Train two champions"):
+        reader.follow(title)
+    second, first = reader.run("trainmaster ls -o name").split()
+    shown = "trainmaster champions show starter"
+    wait_until(lambda: "version 2" in reader.run(shown), "both are registered", within_s=120)
+    listed = reader.follow("See the version").splitlines()
+    assert {line.split()[1] for line in listed if line.startswith("starter ")} == {"1", "2"}
+    ((_, program),) = [block for block in sections(page)["See the version"] if block[0] == "python"]
+    (reader.folder / "champion.py").write_text(program)
+    with_sdk = 'eval "$(trainmaster stack env --gateway)" && python champion.py'
+    seen = reader.run(with_sdk)
+    assert f"2 {second}\n" in seen
+    assert re.search(rf"run: {second}\nfiles: gs://trainmaster-local-champions/starter/{second}/\n", seen)
+    reader.follow("Roll back")
+    assert f"1 {first}\n" in reader.run(with_sdk)
+    describe = "gcloud ai models describe starter@2 --region=us-central1 --format='value(versionAliases)'"
+    assert "champion" not in reader.run(f'eval "$(trainmaster stack env)" && {describe}').split()
     reader.follow("Stop")

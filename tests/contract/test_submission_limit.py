@@ -16,6 +16,7 @@ from trainmaster.orchestrator.adapters import vertex as vertex_adapter
 from trainmaster.orchestrator.adapters.job_messages import message_of
 from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, within
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
+from trainmaster.orchestrator.adapters.vertex_clients import TIMEOUT_S
 from trainmaster.orchestrator.core.errors import SubmissionUnknown
 from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
 
@@ -91,4 +92,4 @@ def joined(name: str) -> None:
 
 
 def test_the_whole_limit_of_a_submission_fits_in_what_a_lease_must_have_left() -> None:
-    assert timedelta(seconds=vertex_adapter.TIMEOUT_S) < SUBMIT_NEEDS
+    assert timedelta(seconds=TIMEOUT_S) < SUBMIT_NEEDS

@@ -391,7 +391,7 @@ class MemoryModels:
         if operation in self._failed:
             raise ServiceFailed("Vertex AI", "upload the model", self._failed[operation])
 
-    def aliased(self, model_id: str, alias: str) -> ModelVersion | None:
+    def version_with_alias(self, model_id: str, alias: str) -> ModelVersion | None:
         number = self.aliases.get((model_id, alias))
         return None if number is None else self._version(model_id, number)
 

@@ -89,10 +89,10 @@ def test_versions_are_found_by_their_run_and_the_alias_is_on_one(
     assert [version.number for version in (*of_a, of_b)] == [1, 3, 2]
     for version in (of_a[0], of_b):
         registry.move_alias(version, ALIAS)
-        assert present(registry.aliased(NAME, ALIAS)).number == version.number
+        assert present(registry.version_with_alias(NAME, ALIAS)).number == version.number
     assert ALIAS in present(registry.versions_of_run(NAME, "b"))[0].aliases
     registry.remove_alias(of_b, ALIAS)
-    assert registry.aliased(NAME, ALIAS) is None
+    assert registry.version_with_alias(NAME, ALIAS) is None
     registry.check_upload(f"projects/{PROJECT}/locations/{REGION}/models/{NAME}/operations/1")
 
 

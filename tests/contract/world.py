@@ -214,8 +214,8 @@ class BoundaryModels:
     def check_upload(self, operation: str) -> None:
         self.boundary.cross("check upload", lambda: self.inner.check_upload(operation))
 
-    def aliased(self, model_id: str, alias: str) -> ModelVersion | None:
-        return self.boundary.cross("find alias", lambda: self.inner.aliased(model_id, alias))
+    def version_with_alias(self, model_id: str, alias: str) -> ModelVersion | None:
+        return self.boundary.cross("find alias", lambda: self.inner.version_with_alias(model_id, alias))
 
     def move_alias(self, version: ModelVersion, alias: str) -> None:
         self.boundary.cross("move alias", lambda: self.inner.move_alias(version, alias))

@@ -79,7 +79,7 @@ class VertexModels(RegionalClients):
         if found.HasField("error"):
             raise ServiceFailed(SERVICE, "upload the model", found.error.message)
 
-    def aliased(self, model_id: str, alias: str) -> ModelVersion | None:
+    def version_with_alias(self, model_id: str, alias: str) -> ModelVersion | None:
         with IMPORTING:
             from google.api_core.exceptions import NotFound
 

@@ -109,7 +109,7 @@ class ModelRegistry(Protocol):
         """
         ...
 
-    def aliased(self, model_id: str, alias: str) -> ModelVersion | None:
+    def version_with_alias(self, model_id: str, alias: str) -> ModelVersion | None:
         """The version that has the alias."""
         ...
 

@@ -18,12 +18,12 @@ ALIAS = "champion"
 DISPLAY_NAME_MAX_CHARS = 128
 """Source: the comment of Model.display_name in google/cloud/aiplatform/v1/model.proto."""
 DESCRIPTION_MAX_CHARS, METRICS_MAX = 1000, 10
-"""Bounds of our own: the service documents none."""
+"""The service documents no bounds of these."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelVersion:
-    """A version as the registry has it. `model` is the model's full name."""
+    """A version in the registry. `model` is the model's full name."""
 
     model: str
     number: int

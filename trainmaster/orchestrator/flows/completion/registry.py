@@ -146,7 +146,7 @@ def _give_alias(services: Services, model_id: str, run_id: str) -> ModelVersion 
         if ALIAS not in versions[0].aliases:
             services.model_registry.move_alias(versions[0], ALIAS)
         return versions[0]
-    outdated = services.model_registry.aliased(model_id, ALIAS) if versions is not None else None
+    outdated = services.model_registry.version_with_alias(model_id, ALIAS) if versions is not None else None
     if outdated is not None:
         services.model_registry.remove_alias(outdated, ALIAS)
     return None

@@ -26,7 +26,7 @@ from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.moves import taken_over
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.lifecycle.slots import place_of
-from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
+from trainmaster.orchestrator.flows.services import SUBMIT_NEEDS
 
 
 def test_waiting_runs_are_admitted_by_priority_and_then_by_arrival(world: World) -> None:

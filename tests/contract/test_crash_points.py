@@ -25,7 +25,7 @@ from tests.contract.world import INBOX, LEASE, LEDGER, MODELS, Boundary, Killed
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import TrainmasterError
-from trainmaster.orchestrator.core.names import RUN_LABEL, split_object_uri
+from trainmaster.orchestrator.core.names import RUN_LABEL, STEP_LABEL, split_object_uri
 from trainmaster.orchestrator.core.runs.end import RegistrationState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -161,13 +161,19 @@ def violations(scenario: Scenario, world: ScenarioWorld) -> list[str]:
     records = world.records()
     found = [record.state for record in records]
     problems = [] if found == list(scenario.ends) else [f"the runs are {found}, not {list(scenario.ends)}"]
-    jobs = Counter(job.labels[RUN_LABEL] for job in world.jobs.all())
+    every = [(job.labels[RUN_LABEL], job.labels.get(STEP_LABEL)) for job in world.jobs.all()]
+    jobs = Counter(run_id for run_id, step in every if step is None)
+    problems += [
+        f"{run_id} was scored {times} times"
+        for run_id, times in (Counter(every) - Counter(set(every))).items()
+        if run_id[1]
+    ]
     rounds = {record.run_id: record.round for record in records}
     problems += [f"{run_id} has {count} jobs" for run_id, count in jobs.items() if count > 1 + rounds[run_id]]
     if world.room.most > scenario.at_once:
         problems.append(f"{world.room.most} jobs were active at once, not {scenario.at_once}")
-    if jobs.total() != scenario.jobs:
-        problems.append(f"there are {jobs.total()} jobs, not {scenario.jobs}")
+    if len(every) != scenario.jobs:
+        problems.append(f"there are {len(every)} jobs, not {scenario.jobs}")
     problems += [f"{run_id} has a marker" for run_id in world.active()]
     ids = {notice.id for notice in world.notices.published}
     for record in records:

@@ -32,7 +32,8 @@ from trainmaster.orchestrator.core.runs.moves import taken_over
 from trainmaster.orchestrator.flows.completion.complete import complete_from_log
 from trainmaster.orchestrator.flows.intake import take_and_admit
 from trainmaster.orchestrator.flows.lifecycle.slots import limits_for
-from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS, submit
+from trainmaster.orchestrator.flows.services import SUBMIT_NEEDS
+from trainmaster.orchestrator.flows.submission.submit import submit
 
 
 def test_a_full_limit_delays_only_its_own_runs() -> None:

@@ -18,7 +18,7 @@ from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed,
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.adapters.vertex_clients import TIMEOUT_S
 from trainmaster.orchestrator.core.errors import SubmissionUnknown
-from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
+from trainmaster.orchestrator.flows.services import SUBMIT_NEEDS
 
 
 @contextmanager

@@ -366,6 +366,12 @@ class World:
     def train(self, record: RunRecord, accuracy: float = 0.75) -> Job:
         return self.train_job(self.jobs.read(present(record.job).name), accuracy)
 
+    def score(self, job: Job, **scores: float) -> None:
+        """Write what a job that scores models leaves: the accuracy of each."""
+        name = job.output_uri.removeprefix(f"gs://{CHAMPIONS}/") + "/metrics.json"
+        content = json.dumps({model: {"accuracy": value} for model, value in scores.items()}).encode()
+        self.objects.write(CHAMPIONS, name, content, if_generation=None)
+
     def try_out(self, record: RunRecord, state: JobState, trials: Sequence[Trial]) -> Job:
         """End the tuning in that state, with a model in the directory of each succeeded trial."""
         assert record.job is not None

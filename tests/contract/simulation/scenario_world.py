@@ -80,6 +80,16 @@ class ScenarioWorld(RuleWorld):
             self.tick()
         return self.jobs.all()[number]
 
+    def await_challenger(self, order: str) -> None:
+        """Wait until a challenger waits for approval, unless the order about it was dropped already."""
+        for _ in range(TICKS_MAX):
+            champion = self.services().champions.find("cassava")
+            if f"{order}#0" in self.arrivals or (champion is not None and champion.pending is not None):
+                return
+            self.wait(LEASE.total_seconds() / 2)
+            self.reconcile()
+            self.tick()
+
 
 def _copy_state(mine: object, theirs: object) -> None:
     for name, value in _state_of(mine).items():

@@ -13,6 +13,7 @@ from tests.contract.simulation.steps import (
     RULE_REMOVED,
     TICK,
     Step,
+    approved,
     becomes,
     cancelled,
     cancelled_group,
@@ -34,6 +35,7 @@ from tests.contract.simulation.steps import (
     rolled_back,
     rule_dropped,
     saved,
+    scored,
     set_denied,
     set_full,
     stocked_out,
@@ -61,6 +63,9 @@ TUNED = {
         "parallel_trials": 2,
     },
 }
+EVALUATE = {"image": SMALL["image"], "data": f"gs://{DATA}/holdout.csv"}
+EVALUATED = {**SMALL, "champion": {**CHALLENGER["champion"], "evaluate": EVALUATE}}
+APPROVED = {**SMALL, "champion": {**CHALLENGER["champion"], "approve": True}}
 OTHER = {**SMALL, "model_name": "other"}
 MATRIX = {**SMALL, "matrix": {"rate": [0.1, 0.01], "depth": [3]}}
 THREE = {**SMALL, "matrix": {"rate": [0.1, 0.01, 0.001]}}
@@ -448,6 +453,64 @@ SCENARIOS: Mapping[str, Scenario] = {
         request_rules=COSTLY,
     ),
     "a study": Scenario(steps=(uploaded("a", TUNED), study_finished(0), logged(0), TICK)),
+    "two challengers that claim to be perfect, and that an evaluation scores": Scenario(
+        steps=(
+            uploaded("a", EVALUATED),
+            *finished(0, 1.0),
+            TICK,
+            scored(1, challenger=0.6),
+            logged(1),
+            uploaded("b", EVALUATED),
+            *finished(2, 1.0),
+            scored(3, challenger=0.4, champion=0.5),
+            logged(3),
+            logged(3),
+            TICK,
+        ),
+        ends=ENDED * 2,
+        jobs=4,
+        champion={"cassava": 0.6},
+    ),
+    "an evaluation that fails, one that is seen by a tick only, and one that is cancelled": Scenario(
+        steps=(
+            uploaded("a", EVALUATED),
+            *finished(0, 1.0),
+            becomes(1, JobState.FAILED),
+            logged(1),
+            uploaded("b", EVALUATED),
+            *finished(2, 1.0),
+            TICK,
+            scored(3, challenger=0.4),
+            TICK,
+            uploaded("c", EVALUATED),
+            *finished(4, 1.0),
+            becomes(5, JobState.RUNNING),
+            cancelled(2),
+            TICK,
+        ),
+        ends=ENDED * 3,
+        jobs=6,
+        champion={"cassava": 0.4},
+    ),
+    "a challenger that is approved, one that a newer one replaces, and one that is rejected": Scenario(
+        steps=(
+            uploaded("a", APPROVED),
+            *finished(0, 0.5),
+            approved("yes"),
+            approved("yes"),
+            TICK,
+            uploaded("b", APPROVED),
+            *finished(1, 0.6),
+            uploaded("c", APPROVED),
+            *finished(2, 0.7),
+            TICK,
+            approved("no", reject=True),
+            TICK,
+        ),
+        ends=ENDED * 3,
+        jobs=3,
+        champion={"cassava": 0.5},
+    ),
     "two challengers, and a rollback": Scenario(
         steps=(
             uploaded("a", CHALLENGER),

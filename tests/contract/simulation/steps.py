@@ -97,6 +97,17 @@ def trained(number: int, accuracy: float = 0.5) -> Step:
     return Step(act=act, retried=False)
 
 
+def scored(number: int, **scores: float) -> Step:
+    """The nth job, which scores models, succeeds; `scores`: the accuracy of each model."""
+
+    def act(world: ScenarioWorld, _: Boundary) -> None:
+        job = world.job(number)
+        world.score(job, **scores)
+        world.jobs.become(job.name, JobState.SUCCEEDED)
+
+    return Step(act=act, retried=False)
+
+
 def study_finished(number: int) -> Step:
     """Both trials of the nth job succeed, each with a model."""
 
@@ -226,6 +237,17 @@ def noticed(number: int) -> Step:
 
 def rolled_back(name: str) -> Step:
     return uploaded(name, {"rollback": {"model_name": "cassava"}})
+
+
+def approved(name: str, **words: object) -> Step:
+    """An order about the challenger that waits; if its process crashed before it waited, once it does."""
+
+    def act(world: ScenarioWorld, boundary: Boundary) -> object:
+        world.await_challenger(name)
+        order = {"approve": {"model_name": "cassava", **words}}
+        return _launched(world, boundary, world.dropped(name, order))
+
+    return Step(act=act)
 
 
 def _ticked(world: ScenarioWorld, boundary: Boundary) -> None:

@@ -59,7 +59,7 @@ def challenger(
 def judged(champion: Champion | None, challenger: tuple[RunRecord, JobSpec], now: datetime) -> Champion:
     """The document after the challenge, where a model that wins is copied."""
     copy = ModelCopy(uri=f"gs://champions/m/{challenger[0].run_id}/", files=())
-    return present(after_challenge(champion, *challenger, now, copy))
+    return present(after_challenge(champion, *challenger, now, copy, approve_within=timedelta(7)))
 
 
 def reigning(value: float = 0.8) -> Champion:

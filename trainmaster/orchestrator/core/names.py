@@ -33,10 +33,14 @@ STARTED_PREFIX = "started/"
 POOLS_PREFIX = "pools/"
 DEPLOYMENT_OBJECT = "deployment.json"
 TICKS_PREFIX = "ticks/"
+EVALUATIONS_PREFIX = "_evaluations/"
+"""Of the champions bucket. No model and no team has this name."""
 
 RUN_LABEL = "trainmaster_run_id"
 MODEL_LABEL = "trainmaster_model"
 TEAM_LABEL = "trainmaster_team"
+STEP_LABEL = "trainmaster_step"
+"""Only the label of a follow-up job, which names the step after the run's end that submitted it."""
 PRIORITY_LABEL = "trainmaster_priority"
 """The label that sets a request's priority in dialects without a key for it."""
 
@@ -195,6 +199,12 @@ def in_team(team: str | None, name: str) -> str:
 def team_account(team: str, project: str) -> str:
     """The email of the service account that the team's jobs run as."""
     return f"tm-trainer-{team}@{project}.iam.gserviceaccount.com"
+
+
+def evaluation_account(team: str | None, project: str) -> str:
+    """The email of the service account that scores the models of the team, or of a deployment without teams."""
+    name = "tm-eval" if team is None else f"tm-eval-{team}"
+    return f"{name}@{project}.iam.gserviceaccount.com"
 
 
 def stem(object_name: str) -> str:

@@ -1,4 +1,4 @@
-"""Orders are carried out: a run is cancelled, a rule fires, or a champion is rolled back."""
+"""Orders are carried out: a run is cancelled, a rule fires, a champion is rolled back, or a challenger approved."""
 
 from dataclasses import replace
 from typing import assert_never
@@ -9,6 +9,7 @@ from trainmaster.orchestrator.core.documents.placing import faults_with_places
 from trainmaster.orchestrator.core.names import object_uri, run_id_in_group, status_object
 from trainmaster.orchestrator.core.orders.order import (
     ORDER_SCHEMA,
+    ApproveOrder,
     CancelOrder,
     FireOrder,
     Order,
@@ -24,7 +25,7 @@ from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.signals import Signal, manual_call, matches
 from trainmaster.orchestrator.core.retraining.state import has_seen, why_held
-from trainmaster.orchestrator.flows.completion.champion import roll_back
+from trainmaster.orchestrator.flows.completion.champion import decide, roll_back
 from trainmaster.orchestrator.flows.completion.registry import align_alias, registry_of
 from trainmaster.orchestrator.flows.lifecycle.status import write_order_status
 from trainmaster.orchestrator.flows.retraining.events import take_signal
@@ -53,6 +54,8 @@ def _carry_out(services: Services, incoming: IncomingDocument, order: Order) -> 
             return _fire(services, incoming, order)
         case RollbackOrder():
             return _roll_back(services, incoming, order)
+        case ApproveOrder():
+            return _approve(services, incoming, order)
         case CancelOrder(run_id=run_id):
             return _cancel(services, incoming, run_id)
         case _:
@@ -111,6 +114,21 @@ def _roll_back(services: Services, incoming: IncomingDocument, order: RollbackOr
     if registry_of(services).mode is not RegistryMode.OFF:  # a failure has the order delivered again
         align_alias(services, order.model_name, team)
     return FlowResult(message=f"the champion of {order.model_name} is {reign.run_id}: {reign.model_uri}")
+
+
+def _approve(services: Services, incoming: IncomingDocument, order: ApproveOrder) -> FlowResult | Refused:
+    team = incoming.source.team
+    after = decide(services, order, incoming.source.sent_by, team)
+    if isinstance(after, Refused):
+        return after
+    current = after.current
+    champion_uri = services.champions.uri(order.model_name, team)
+    write_order_status(
+        services, incoming, about_uri=champion_uri, model_uri=current.model_uri if current else None
+    )
+    return FlowResult(
+        message=f"the champion of {order.model_name} is {current.run_id if current else 'still none'}"
+    )
 
 
 def _cancel(services: Services, incoming: IncomingDocument, run_id: str) -> FlowResult | Refused:

@@ -17,9 +17,8 @@ from trainmaster.orchestrator.core.runs.moves import live_lease
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.complete import complete_from_log
 from trainmaster.orchestrator.flows.lifecycle.slots import full_limit, limits_for, place_of, start_pass
-from trainmaster.orchestrator.flows.services import FlowResult, Services
+from trainmaster.orchestrator.flows.services import SUBMIT_NEEDS, FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import take_over
-from trainmaster.orchestrator.flows.submission.submit import SUBMIT_NEEDS
 from trainmaster.orchestrator.flows.turns import QUEUE_SHARE, Turns, error_text, run_item
 from trainmaster.orchestrator.stores.admission import PLACES_MAX
 from trainmaster.orchestrator.stores.ledger import Held

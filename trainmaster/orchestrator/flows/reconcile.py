@@ -110,7 +110,7 @@ def _look_at(
         return _look_at_orphan(services, marker)
     record = held.record
     if record.ended:
-        return _look_at_ended(services, held)
+        return _look_at_ended(services, held, listed)
     if record.state is RunState.WAITING:
         return _look_at_waiting(services, held, waiting)
     if record.state is RunState.RESERVED:
@@ -145,7 +145,7 @@ def _look_at_orphan(services: Services, marker: Marker) -> FlowResult | None:
     return FlowResult(message="a marker without a record was removed", run_id=marker.run_id)
 
 
-def _look_at_ended(services: Services, held: Held) -> FlowResult | None:
+def _look_at_ended(services: Services, held: Held, listed: ListedJobs) -> FlowResult | None:
     """Steps after the end are left; or the run ended without a job, and one may have been submitted late."""
     record = held.record
     check_at = record.submission.second_job_check_at
@@ -153,9 +153,10 @@ def _look_at_ended(services: Services, held: Held) -> FlowResult | None:
         held = finish_second_look(services, held)
     elif check_at is not None and all_over(record):
         return None
-    finished = finish_run(services, held, STEPS)
-    if not finished.ran and not all_over(record):
-        return None  # a step that failed is repeated later
+    finished = finish_run(services, held, STEPS, find_job=listed.find)
+    is_same = finished.held.version == held.version
+    if not all_over(finished.held.record) and (is_same or not finished.ran):
+        return None  # a step waits, or one that failed is repeated later
     had_room = record.job is not None
     result = FlowResult(message=f"finished: {record.state}", run_id=record.run_id, made_room=had_room)
     return with_warnings(result, finished.problems)

@@ -24,6 +24,9 @@ from trainmaster.orchestrator.stores.rules import RuleBook, RuleStates, RuleStat
 from trainmaster.orchestrator.stores.self_tests import SelfTests
 from trainmaster.orchestrator.stores.views import DropStatuses, Index
 
+SUBMIT_NEEDS = timedelta(seconds=45)
+"""How much of a lease must be left when a submission starts; longer than the adapter's limit for the whole call."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Adapters:

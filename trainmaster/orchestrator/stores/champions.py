@@ -7,10 +7,11 @@ from itertools import islice
 from typing import TypeVar
 
 from trainmaster.orchestrator.core.champions.champion import Champion
+from trainmaster.orchestrator.core.completion.model import METRICS_NAME
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded, json_bytes, with_unknown
-from trainmaster.orchestrator.core.errors import GenerationMoved
+from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ObjectTooLarge
 from trainmaster.orchestrator.core.names import champion_object, split_object_uri
-from trainmaster.orchestrator.core.sizes import MAX_CHAMPION_BYTES
+from trainmaster.orchestrator.core.sizes import MAX_CHAMPION_BYTES, MAX_METRICS_BYTES
 from trainmaster.orchestrator.ports.objects import Listed, Unfinished
 from trainmaster.orchestrator.stores.store import RACES_MAX, Store
 
@@ -80,6 +81,13 @@ class ChampionCopies(Store):
         """Whether there is an object at this URI, or below it if it is a directory. Costs a listing."""
         bucket, name = split_object_uri(uri)
         return bucket == self.bucket and any(islice(self.objects.listing(bucket, name), 1))
+
+    def scores(self, output_uri: str) -> bytes | None:
+        """The metrics.json that an evaluation left in that directory; None if there is none, or it is too large."""
+        with suppress(ObjectGone, ObjectTooLarge):
+            place = split_object_uri(f"{output_uri}/{METRICS_NAME}")
+            return self.objects.read(*place, max_bytes=MAX_METRICS_BYTES).content
+        return None
 
     def describe(self, name: str) -> Listed:
         """The copy of that name.

@@ -14,6 +14,7 @@ from trainmaster.orchestrator.core.admission.candidates import current_candidate
 from trainmaster.orchestrator.core.admission.cost import role_prices, unknown_of
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.job_names import job_region
+from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.runs.end import Cost
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -22,13 +23,15 @@ _SMALLEST = Decimal("0.000001")
 _SECONDS_PER_HOUR = 3600
 
 
-def cost_of(record: RunRecord, job: Job, prices: Prices) -> Cost:
+def cost_of(record: RunRecord, job: Job, prices: Prices, spec: JobSpec | None = None) -> Cost:
     """What this ended job of the run cost, its last one so far, on the machines of the candidate that was submitted.
+
+    `spec`: of a job that is none of the candidates'.
 
     Raises:
         ValueError: the run was rejected.
     """
-    spec = current_candidate(record).spec
+    spec = spec or current_candidate(record).spec
     roles = role_prices(spec, job_region(job.name), prices)
     spans = _spans(job, is_tuning=spec.tuning is not None)
     ran_s = {key: max(0.0, (end - start).total_seconds()) for key, (start, end) in spans.items() if end}
@@ -66,6 +69,13 @@ def with_earlier_jobs(cost: Cost, record: RunRecord) -> Cost:
     return replace(cost, total=total, earlier_jobs=earlier, unknown=tuple(sorted((*cost.unknown, *unknown))))
 
 
+def with_evaluation_cost(cost: Cost, of_evaluation: Cost) -> Cost:
+    """The cost of the run with that of the job that scored its model."""
+    amount, unknown = of_evaluation.total, tuple(sorted({*cost.unknown, *of_evaluation.unknown}))
+    total = None if cost.total is None or amount is None else cost.total + amount
+    return replace(cost, total=total, evaluation=amount, unknown=unknown)
+
+
 def cost_without_job(record: RunRecord) -> Cost | None:
     """The cost of a run that ends between two jobs; None for one that never had a job that ran, or without an estimate."""
     estimate = record.request.estimate if record.request is not None else None
@@ -77,9 +87,10 @@ def cost_without_job(record: RunRecord) -> Cost | None:
 
 
 def final_cost(record: RunRecord) -> Decimal | None:
-    """What an ended run has cost in all: nothing without a job. None: unknown, or a second job may have cost as well."""
+    """What an ended run has cost in all: nothing without a job. None: unknown, or another job may cost as well."""
     submission, cost = record.submission, record.completion.cost if record.completion else None
     is_open = bool(submission.second_jobs) or submission.second_job_check_at is not None
+    is_open = is_open or record.awaits_evaluation
     if record.request is None or not record.ended or is_open:
         return None
     if record.job is None and cost is None:

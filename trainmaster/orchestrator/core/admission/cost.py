@@ -19,6 +19,7 @@ from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
 from trainmaster.orchestrator.core.policy.currency import money
 from trainmaster.orchestrator.core.policy.policy import Machines, Policy
 from trainmaster.orchestrator.core.requests.draft import FALLBACKS
+from trainmaster.orchestrator.core.requests.evaluation import evaluation_spec
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import Disk, JobSpec, WorkerPool, boot_disks
 from trainmaster.orchestrator.core.runs.record import Estimate
@@ -63,6 +64,18 @@ def estimate_of(
     unknown = {reason for estimated in estimates for reason in estimated.unknown}
     dearest = max(estimates, key=lambda estimated: estimated.at_most or 0)
     return replace(dearest, unknown=tuple(sorted(unknown)))
+
+
+def with_evaluation(
+    found: Estimate, document: Mapping[str, object], region: str, policy: Policy | None, prices: Prices
+) -> Estimate:
+    """The estimate of a run with the job that scores its model, if the request asks for one."""
+    spec = evaluation_spec(document, policy)
+    if spec is None:
+        return found
+    more = estimate(spec, region, prices)
+    at_most = None if found.at_most is None else found.at_most + (more.at_most or 0)
+    return replace(found, at_most=at_most, unknown=tuple(sorted({*found.unknown, *more.unknown})))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,9 +163,11 @@ def with_price(
     if isinstance(request, Refused) or policy is None or prices is None or not policy.admission.priced:
         return request
     caps, candidates, table = policy.admission.caps, parse_candidates(request.document), prices()
+    document = request.document
     estimates = [
-        (candidate, estimate(candidate.spec, candidate.region, table, policy.machines))
+        (candidate, with_evaluation(found, document, candidate.region, policy, table))
         for candidate in candidates
+        for found in [estimate(candidate.spec, candidate.region, table, policy.machines)]
     ]
     faults = [fault for pair in estimates if (fault := _too_dear(caps, *pair, table))]
     unknown = [_unknown(caps, *pair) for pair in estimates if caps.of_cost and pair[1].unknown]
@@ -161,9 +176,10 @@ def with_price(
     if faults:
         return Refused(faults=tuple(sorted(fault.moved(request.written_path) for fault in faults)))
     warnings = {*request.warnings, *(fault.moved(request.written_path) for fault in unknown)}
-    return replace(
-        request, warnings=tuple(sorted(warnings)), estimate=estimate_of(candidates, table, policy.machines)
+    whole = with_evaluation(
+        estimate_of(candidates, table, policy.machines), document, document["region"], policy, table
     )
+    return replace(request, warnings=tuple(sorted(warnings)), estimate=whole)
 
 
 def _unknown(caps: Caps, candidate: Candidate, found: Estimate) -> Fault:

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from trainmaster.orchestrator.core.requests.spec import Goal, JobSpec
 from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.sender import Sender
 
 _DIGEST = "@sha256:"
 
@@ -94,6 +95,8 @@ class Contest:
     evaluation: str | None = None
     dataset: str | None = None
     evaluation_split: str | None = None
+    evaluator: str | None = None
+    """The program of the job that measured, where the run's own numbers do not count."""
 
 
 class Cause(StrEnum):
@@ -103,8 +106,9 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Reign:
-    """One model's time as champion. `number` counts from 1; `order_id` names the rollback that began it.
+    """One model's time as champion. `number` counts from 1; `order_id` names the order that began it.
 
+    `approved_by` gave the order to promote it, where that was needed.
     `model_uri` is the copy in the champions bucket, `trained_uri` where the run saved the model.
     """
 
@@ -118,6 +122,7 @@ class Reign:
     since: datetime
     lineage: Lineage
     order_id: str | None = None
+    approved_by: Sender | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,18 +136,31 @@ class Registered:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Whether one challenger was promoted, and why."""
+    """Whether one challenger was promoted, and why; `order_id` names the order that approved or rejected it."""
 
     run_id: str
     promoted: bool
     reason: str
     at: datetime
     value: float | None = None
+    order_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pending:
+    """A challenger that has won, and waits for an order to approve it. `reign` is as it would begin."""
+
+    reign: Reign
+    reason: str
+    compared_with: str | None = None
+    expires_at: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
 class Champion:
     """The document of one model name. `current` is None until a challenger can be compared.
+
+    At most one challenger is `pending`: a later one that wins replaces it.
 
     `history` holds the last KEPT_REIGNS reigns up to the current one, oldest first.
     """
@@ -155,6 +173,7 @@ class Champion:
     considered: tuple[Verdict, ...] = ()
     registered: Registered | None = None
     """Of an earlier reign while its run is not the current one's."""
+    pending: Pending | None = None
     updated_at: datetime
 
     @property

@@ -2,28 +2,35 @@
 
 A run whose request has a `champion` is a challenger when it succeeds. It is promoted only if it is better than the
 champion, by at least the declared margin, on the same metric, goal, data set and evaluation split. Otherwise the
-champion stays, and the document keeps the reason.
+champion stays, and the document keeps the reason. Where the request names a job that evaluates, only that job's numbers
+count, for both models. Where it asks for approval, a challenger that wins waits for an order.
 """
 
 import math
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.core.champions.champion import (
     KEPT_VERDICTS,
     Cause,
     Champion,
     Contest,
+    Pending,
     Reign,
     Verdict,
     lineage_of,
     with_reign,
 )
 from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied, served_from
+from trainmaster.orchestrator.core.documents.codec import encoded_time
+from trainmaster.orchestrator.core.documents.values import text_at
+from trainmaster.orchestrator.core.orders.order import ApproveOrder
 from trainmaster.orchestrator.core.requests.checks.metrics import is_share
+from trainmaster.orchestrator.core.requests.evaluation import CHALLENGER, CHAMPION, CHAMPION_RUN
 from trainmaster.orchestrator.core.requests.spec import ChampionTerms, Goal, JobSpec
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Model
 from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.sender import Sender
 from trainmaster.orchestrator.core.runs.states import RunState
 
 NOISE = 1e-4
@@ -43,6 +50,8 @@ def after_challenge(
     spec: JobSpec,
     now: datetime,
     copy: ModelCopy | NotCopied | None,
+    *,
+    approve_within: timedelta,
 ) -> Champion | None:
     """The document with the verdict on the challenger, unchanged if it has one; None: it wins, and needs a copy first.
 
@@ -53,15 +62,28 @@ def after_challenge(
     # A reign proves a promotion even when its verdict is no longer kept.
     if reign_of(before, run_id) or any(verdict.run_id == run_id for verdict in before.considered):
         return before
+    if before.pending is not None and before.pending.reign.run_id == run_id:
+        is_expired = before.pending.expires_at <= now
+        return _without_pending(before, "it was not approved in time", now) if is_expired else before
     reign = _reign(before, record, spec, now)
     if isinstance(reign, str):
         return _with_verdict(before, Verdict(run_id=run_id, promoted=False, reason=reign, at=now))
-    is_better, reason = compare_reigns(before.current, reign, spec.champion.margin if spec.champion else 0.0)
+    terms, current = spec.champion, _rescored(before.current, record, reign)
+    is_better, reason = (
+        (False, current)
+        if isinstance(current, str)
+        else compare_reigns(current, reign, terms.margin if terms else 0.0)
+    )
     if is_better and copy is None:
         return None
     if is_better and isinstance(copy, NotCopied):
         reason = f"{reason}, but {copy.reason}"
     served = served_from(copy, reign) if is_better and isinstance(copy, ModelCopy) else None
+    if served is not None and terms is not None and terms.approve:
+        without = _without_pending(before, f"{run_id} won before it was approved", now)
+        against = before.current.run_id if before.current else None
+        pending = Pending(reign=served, reason=reason, compared_with=against, expires_at=now + approve_within)
+        return replace(without, pending=pending, updated_at=now)
     verdict = Verdict(run_id=run_id, promoted=served is not None, reason=reason, at=now, value=reign.value)
     after = _with_verdict(before, verdict)
     return after if served is None else with_reign(after, served)
@@ -78,6 +100,11 @@ def verdict_on(champion: Champion, run_id: str) -> ChampionVerdict | None:
 
     It follows from the document alone, so a repeated challenge finds the same verdict, even after later changes.
     """
+    pending = champion.pending
+    if pending is not None and pending.reign.run_id == run_id:
+        reason = f"{pending.reason}; waits for approval until {encoded_time(pending.expires_at)}"
+        against, approve_by = pending.compared_with, pending.expires_at
+        return ChampionVerdict(promoted=False, reason=reason, compared_with=against, approve_by=approve_by)
     verdict = next((judged for judged in champion.considered if judged.run_id == run_id), None)
     reign = reign_of(champion, run_id)
     if reign is not None:
@@ -97,20 +124,25 @@ def _with_verdict(champion: Champion, verdict: Verdict) -> Champion:
     return replace(champion, considered=considered, updated_at=verdict.at)
 
 
+def _without_pending(champion: Champion, why: str, now: datetime, order_id: str | None = None) -> Champion:
+    """The document without its pending challenger, which was not promoted."""
+    if champion.pending is None:
+        return champion
+    reign, reason = champion.pending.reign, f"{champion.pending.reason}, but {why}"
+    verdict = Verdict(
+        run_id=reign.run_id, promoted=False, reason=reason, at=now, value=reign.value, order_id=order_id
+    )
+    return _with_verdict(replace(champion, pending=None), verdict)
+
+
 def _reign(before: Champion, record: RunRecord, spec: JobSpec, now: datetime) -> Reign | str:
     """The reign that would begin, or why the run cannot be compared with anything."""
     model, terms = record.model, spec.champion
     if model is None or terms is None:
         return "the run has no model"
-    value = model.metrics.get(terms.metric)
-    if value is None and (diverged := (model.not_finite or {}).get(terms.metric)):
-        return f"the run's metric {terms.metric!r} is {diverged}: the training diverged"
-    if value is None or not math.isfinite(value):
-        known = ", ".join(sorted(model.metrics))
-        if not known:
-            return f"the run has no metric {terms.metric!r}, nor any other: write it to metrics.json beside the model"
-        return f"the run has no metric {terms.metric!r}, only {known}: name one of these as champion.metric"
-    contest = _contest(terms, model)
+    value = _own_value(model, terms) if terms.evaluate is None else _score(record, CHALLENGER, terms.metric)
+    if isinstance(value, str):
+        return value
     return Reign(
         number=before.current.number + 1 if before.current else 1,
         cause=Cause.PROMOTION,
@@ -118,15 +150,58 @@ def _reign(before: Champion, record: RunRecord, spec: JobSpec, now: datetime) ->
         model_uri=model.uri,
         trained_uri=model.uri,
         value=value,
-        contest=contest,
+        contest=_contest(terms, model),
         since=now,
         lineage=lineage_of(record, spec),
     )
 
 
+def _own_value(model: Model, terms: ChampionTerms) -> float | str:
+    """The metric that the run itself left, or why there is no such number."""
+    value = model.metrics.get(terms.metric)
+    if value is None and (diverged := (model.not_finite or {}).get(terms.metric)):
+        return f"the run's metric {terms.metric!r} is {diverged}: the training diverged"
+    if value is not None and math.isfinite(value):
+        return value
+    known = ", ".join(sorted(model.metrics))
+    if not known:
+        return f"the run has no metric {terms.metric!r}, nor any other: write it to metrics.json beside the model"
+    return f"the run has no metric {terms.metric!r}, only {known}: name one of these as champion.metric"
+
+
+def _score(record: RunRecord, model: str, metric: str) -> float | str:
+    """What the evaluation measured of the challenger or the champion, or why there is no such number."""
+    evaluation = record.completion.evaluation if record.completion else None
+    if evaluation is None or evaluation.scores is None:
+        return f"the evaluation failed: {evaluation.failure if evaluation else 'it was given up'}"
+    value = evaluation.scores.get(model, {}).get(metric)
+    return f"the evaluation gave no finite {metric!r} of the {model}" if value is None else value
+
+
+def _rescored(current: Reign | None, record: RunRecord, challenger: Reign) -> Reign | str | None:
+    """The champion with the value by which the challenger is measured; the reason if there is no such value.
+
+    A champion that began its reign after the evaluation did keeps the value that is on record.
+    """
+    evaluation = record.completion.evaluation if record.completion else None
+    is_scored = current is not None and evaluation is not None and evaluation.scores is not None
+    if current is None or evaluation is None or not is_scored or not challenger.contest.evaluator:
+        return current
+    if evaluation.inputs.get(CHAMPION_RUN) != current.run_id:
+        return current
+    value = _score(record, CHAMPION, challenger.contest.metric)
+    return value if isinstance(value, str) else replace(current, value=value, contest=challenger.contest)
+
+
 def _contest(terms: ChampionTerms, model: Model) -> Contest:
     """Identified by the evaluation that the request names, else by the data set as far as it is known."""
     contest = Contest(metric=terms.metric, goal=terms.goal, evaluation=terms.evaluation)
+    if terms.evaluate is not None:
+        evaluate = terms.evaluate
+        program = text_at(evaluate, "script", "archive") or text_at(evaluate, "image") or ""
+        return replace(
+            contest, evaluation=text_at(evaluate, "data"), evaluator=program.rpartition("/")[2] or program
+        )
     if terms.evaluation or model.dataset is None:
         return contest
     return replace(contest, dataset=model.dataset.name, evaluation_split=model.dataset.evaluation_split)
@@ -172,7 +247,42 @@ def _in_other_unit(metric: str, champion: float, challenger: float) -> bool:
 def _text(contest: Contest) -> str:
     where = contest.evaluation or contest.dataset or "an unnamed data set"
     split = f", split {contest.evaluation_split or 'none'}" if contest.dataset else ""
-    return f"{contest.metric} ({contest.goal}) on {where}{split}"
+    by = f", by the evaluation {contest.evaluator}" if contest.evaluator else ""
+    return f"{contest.metric} ({contest.goal}) on {where}{split}{by}"
+
+
+def after_decision(
+    champion: Champion, order: ApproveOrder, by: Sender | None, now: datetime
+) -> Champion | str:
+    """The document with its pending challenger promoted or rejected, or why that is impossible.
+
+    Repeating an order changes nothing. A champion that changed meanwhile is compared again.
+    """
+    known = {
+        *(reign.order_id for reign in champion.history),
+        *(verdict.order_id for verdict in champion.considered),
+    }
+    if order.order_id in known:
+        return champion
+    pending, current = champion.pending, champion.current
+    if pending is None or pending.expires_at <= now:
+        return "no challenger waits for approval"
+    if order.run_id not in (None, pending.reign.run_id):
+        return f"it does not wait for approval, but {pending.reign.run_id} does"
+    who = by.name if by is not None else "an order"
+    if order.is_rejected:
+        return _without_pending(champion, f"{who} rejected it", now, order.order_id)
+    if current is not None and current.run_id != pending.compared_with:
+        is_better, reason = compare_reigns(current, pending.reign, 0.0)
+        if not is_better:
+            return f"the champion changed meanwhile, and {reason}"
+    number = current.number + 1 if current else 1
+    reign = replace(pending.reign, number=number, since=now, order_id=order.order_id, approved_by=by)
+    reason = f"{pending.reason}; {who} approved it"
+    verdict = Verdict(
+        run_id=reign.run_id, promoted=True, reason=reason, at=now, value=reign.value, order_id=order.order_id
+    )
+    return with_reign(_with_verdict(replace(champion, pending=None), verdict), reign)
 
 
 def after_rollback(champion: Champion, to_run: str | None, *, order_id: str, now: datetime) -> Champion | str:

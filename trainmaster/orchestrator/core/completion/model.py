@@ -16,7 +16,7 @@ from trainmaster.orchestrator.core.documents.codec import TooDeep, decoded, pars
 from trainmaster.orchestrator.core.documents.document import MAX_DEPTH
 from trainmaster.orchestrator.core.documents.faults import listed, plain
 from trainmaster.orchestrator.core.documents.validation import schema_faults
-from trainmaster.orchestrator.core.documents.values import has_too_many_values
+from trainmaster.orchestrator.core.documents.values import has_too_many_values, mapping_at
 from trainmaster.orchestrator.core.runs.end import Model, ModelData, ModelFiles
 from trainmaster.orchestrator.core.sizes import MAX_METRICS_BYTES, in_bytes
 
@@ -320,6 +320,19 @@ def parse_metrics(content: bytes | None) -> Mapping[str, float]:
     if content is None or len(content) > MAX_METRICS_BYTES:
         return {}
     return _finite(_parse_metrics(content)[0])[0]
+
+
+def parse_scores(content: bytes | None, models: Sequence[str]) -> Mapping[str, Mapping[str, float]] | str:
+    """The finite numbers in the metrics.json of an evaluation, of each of `models` by its name; or what is wrong."""
+    if content is None:
+        return f"the evaluation left no {METRICS_NAME}, or one that is too large"
+    document, problems = _parse_document(content)
+    if problems:
+        return f"{METRICS_NAME} of the evaluation: {problems[0]}"
+    scores = {name: mapping_at(document, name) for name in models}
+    if missing := [name for name in models if not scores[name]]:
+        return f"{METRICS_NAME} of the evaluation has no numbers of the {listed(missing)}"
+    return {name: _finite(_first_metrics(METRICS_NAME, written)[0])[0] for name, written in scores.items()}
 
 
 def _parse_metrics(content: bytes | None) -> tuple[Mapping[str, Any], list[str]]:

@@ -6,12 +6,29 @@ from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.runs.drop_status import failure_text
-from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, FailedStep, Registration
+from trainmaster.orchestrator.core.runs.end import (
+    EVALUATION,
+    ChampionVerdict,
+    Completion,
+    FailedStep,
+    Registration,
+)
 from trainmaster.orchestrator.core.runs.record import RunRecord
 
 REASON, CHAMPION, REGISTRY = "reason", "champion", "registry"
 """The steps that read why a run failed, compare its model with the champion, and register it."""
-END_STEPS = (REASON, "index", "status", CHAMPION, REGISTRY, "notices", "cap_notice", "queue", "slots")
+END_STEPS = (
+    REASON,
+    "index",
+    "status",
+    EVALUATION,
+    CHAMPION,
+    REGISTRY,
+    "notices",
+    "cap_notice",
+    "queue",
+    "slots",
+)
 """The steps that follow a run's end, in their order, as `completion.steps_done` names them."""
 OUTAGE_ATTEMPTS_MAX = 100
 """Of a step that fails for a known reason, for example a service that does not answer: about four days."""

@@ -21,6 +21,7 @@ RUN_TYPES: Mapping[RunState, str] = {state: f"{RUN_PREFIX}{state}.v1" for state 
 RUN_RETRIED = f"{RUN_PREFIX}retried.v1"
 CHAMPION_PROMOTED = "trainmaster.champion.promoted.v1"
 CHAMPION_ROLLED_BACK = "trainmaster.champion.rolled_back.v1"
+APPROVAL_NEEDED = "trainmaster.champion.approval_needed.v1"
 RULE_QUARANTINED = "trainmaster.rule.quarantined.v1"
 CAP_REACHED = "trainmaster.cap.reached.v1"
 
@@ -69,6 +70,22 @@ class ChampionPayload:
     number: int
     metric: str
     value: float
+    replaces: str | None = None
+    team: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApprovalPayload:
+    """A run's model won, and waits for approval. `replaces` is the run_id of the champion until then."""
+
+    model_name: str
+    run_id: str
+    model_uri: str
+    champion_uri: str
+    metric: str
+    value: float
+    reason: str
+    expires_at: datetime
     replaces: str | None = None
     team: str | None = None
 
@@ -131,6 +148,11 @@ def champion_changed(notice_type: str, changed: ChampionPayload, at: datetime) -
     """The notice of a promotion or a rollback, by its type."""
     notice_id = f"champions/{in_team(changed.team, changed.model_name)}/{changed.number}"
     return _notice(notice_id, notice_type, changed.model_name, at, changed)
+
+
+def approval_needed(needed: ApprovalPayload, at: datetime) -> Notice:
+    notice_id = f"champions/{in_team(needed.team, needed.model_name)}/approval/{needed.run_id}"
+    return _notice(notice_id, APPROVAL_NEEDED, needed.model_name, at, needed)
 
 
 def rule_quarantined(rule: RulePayload, at: datetime) -> Notice:

@@ -46,7 +46,17 @@ class CancelOrder:
     run_id: str
 
 
-Order = FireOrder | RollbackOrder | CancelOrder
+@dataclass(frozen=True, kw_only=True)
+class ApproveOrder:
+    """Promote the challenger of this model that waits for it, that of `run_id` if it is given; or reject it."""
+
+    order_id: str
+    model_name: str
+    run_id: str | None = None
+    is_rejected: bool = False
+
+
+Order = FireOrder | RollbackOrder | CancelOrder | ApproveOrder
 
 
 def parse_order(
@@ -64,6 +74,14 @@ def parse_order(
         return FireOrder(order_id=order_id, given_at=given_at, rule_id=order["fire"]["rule"])
     if "cancel" in order:
         return CancelOrder(run_id=order["cancel"]["run"])
+    if "approve" in order:
+        approve = order["approve"]
+        return ApproveOrder(
+            order_id=order_id,
+            model_name=approve["model_name"],
+            run_id=approve.get("run"),
+            is_rejected=approve.get("reject", False),
+        )
     rollback = order["rollback"]
     return RollbackOrder(order_id=order_id, model_name=rollback["model_name"], to_run=rollback.get("to_run"))
 

@@ -142,6 +142,15 @@ class RetiredImages(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EvaluationPolicy:
+    """The jobs that score models: on one such machine, at most so long; and how long a verdict waits for approval."""
+
+    machine: str = "n1-standard-4"
+    timeout_s: int = 3600
+    approve_within_days: int = 7
+
+
+@dataclass(frozen=True, kw_only=True)
 class Policy:
     """The policy file, its `${…}` filled in: schemas/policy.v1.schema.json.
 
@@ -181,6 +190,7 @@ class Policy:
     retired_images: RetiredImages = RetiredImages.REFUSE
     admission: Admission = field(default_factory=Admission)
     registry: Registry = field(default_factory=Registry)
+    evaluation: EvaluationPolicy = field(default_factory=EvaluationPolicy)
     teams: Mapping[str, Team] = field(default_factory=dict)
     """By name. Without any, the deployment has one team, without folders."""
     team: str | None = None

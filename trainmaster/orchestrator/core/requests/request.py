@@ -37,6 +37,7 @@ from trainmaster.orchestrator.core.requests.draft import (
     with_patch,
     without_fallbacks,
 )
+from trainmaster.orchestrator.core.requests.evaluation import evaluation_faults
 from trainmaster.orchestrator.core.requests.matrix import run_count, run_documents
 from trainmaster.orchestrator.core.requests.placeholders import placeholder_faults
 from trainmaster.orchestrator.core.requests.spec import JobSpec, pools_for, spec_from
@@ -222,6 +223,7 @@ def _document_faults(
         programs.prebuilt_faults(draft, request_rules.today),
         tuning_faults(draft),
         [*matrix_faults(draft)],
+        [*evaluation_faults(draft, request_rules.today)],
     )
     return (secret_faults(draft), *rest)
 

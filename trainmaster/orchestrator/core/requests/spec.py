@@ -271,6 +271,10 @@ class ChampionTerms:
     margin: float = 0.0
     evaluation: str | None = None
     """What the metric was measured on, in the request's own words."""
+    evaluate: Mapping[str, object] | None = None
+    """The job that measures it, as the request says: core/requests/evaluation.py."""
+    approve: bool = False
+    """Whether a promotion waits for an order to approve it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,10 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 
-from trainmaster.orchestrator.core.runs.job import BestTrial, RecordedTrial
+from trainmaster.orchestrator.core.runs.job import BestTrial, RecordedJob, RecordedTrial
+
+EVALUATION = "evaluation"
+"""The step that scores the run's model, the field of `Completion` about it, and the value of its job's STEP_LABEL."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +92,34 @@ class ChampionVerdict:
     promoted: bool
     reason: str
     compared_with: str | None = None
+    approve_by: datetime | None = None
+    """Until then the verdict waits for approval; None: it is final."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FollowUp:
+    """A job of another account that a step submits after the run's end.
+
+    Until `lease_until`, only `attempt` may submit it. It is over once it has `scores` or a `failure`.
+    """
+
+    attempt: str
+    lease_until: datetime
+    began_at: datetime
+    inputs: Mapping[str, str]
+    """What it was given, by name; what it scores does not change with a later champion."""
+    output_uri: str
+    job: RecordedJob | None = None
+    cancelled: str | None = None
+    """Why it must end; its job is cancelled until its state says that it has ended."""
+    scores: Mapping[str, Mapping[str, float]] | None = None
+    """Of each model that it scored, the finite numbers by name."""
+    failure: str | None = None
+    cost: Decimal | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.scores is not None or self.failure is not None
 
 
 class RegistrationState(StrEnum):
@@ -142,6 +173,8 @@ class Cost:
     """By role, all replicas together; without the roles whose price is unknown."""
     trials: Mapping[str, Decimal] | None = None
     """Of a tuning: by trial, those that ran; without an unknown price."""
+    evaluation: Decimal | None = None
+    """Of the job that scored the model; None without one, or if it is unknown."""
     earlier_jobs: Decimal | None = None
     """Of the jobs before the last one that had started and whose cost is known; None without any."""
     unknown: tuple[str, ...] = ()
@@ -171,6 +204,8 @@ class Completion:
     """Names of the steps after the end that have finished."""
     steps_failed: Mapping[str, FailedStep] | None = None
     """Those that have failed and not finished since, by name."""
+    evaluation: FollowUp | None = None
+    """The job that scores the model, if the request asks for one."""
     champion: ChampionVerdict | None = None
     registration: Registration | None = None
     """None if the policy does not register this run's model."""

@@ -12,8 +12,9 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import encoded, json_bytes
 from trainmaster.orchestrator.core.documents.faults import cut
+from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.names import run_id_in_group
-from trainmaster.orchestrator.core.runs.end import Completion, Model, Rejection, TuningResult
+from trainmaster.orchestrator.core.runs.end import EVALUATION, Completion, Model, Rejection, TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, Progress, RecordedJob, RetryOn
 from trainmaster.orchestrator.core.runs.sender import Commit, Sender
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
@@ -299,6 +300,17 @@ class RunRecord:
     def round(self) -> int:
         """How often the run returned to waiting from a job."""
         return len(self.submission.abandoned_jobs)
+
+    @property
+    def awaits_evaluation(self) -> bool:
+        """Whether a job of the service has yet to score the run's model, as its request asks."""
+        completion = self.completion or Completion()
+        asked = self.request is not None and mapping_at(self.request.document, "champion", "evaluate")
+        if not asked or self.state is not RunState.SUCCEEDED or self.model is None:
+            return False
+        failed = (completion.steps_failed or {}).get(EVALUATION)
+        is_given_up = failed is not None and failed.next_at is None
+        return not is_given_up and (completion.evaluation is None or not completion.evaluation.is_over)
 
     @property
     def model_name(self) -> str | None:

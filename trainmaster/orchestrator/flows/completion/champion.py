@@ -1,17 +1,38 @@
-"""Changes champions: when a better run ends, or by an order to roll back. Only by compare-and-set."""
+"""Changes champions: when a better run ends, or by an order to approve it or to roll back. Only by compare-and-set."""
+
+from datetime import timedelta
 
 from trainmaster.orchestrator.core.champions import promotion
-from trainmaster.orchestrator.core.champions.champion import Cause, Champion, Reign
+from trainmaster.orchestrator.core.champions.champion import Cause, Champion, Pending, Reign
 from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.notices import notice
-from trainmaster.orchestrator.core.orders.order import RollbackOrder
-from trainmaster.orchestrator.core.requests.spec import JobSpec
+from trainmaster.orchestrator.core.orders.order import ApproveOrder, RollbackOrder
+from trainmaster.orchestrator.core.policy.policy import EvaluationPolicy
+from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict
 from trainmaster.orchestrator.core.runs.record import RunRecord
-from trainmaster.orchestrator.flows.completion.copying import StillCopying, copy_model
+from trainmaster.orchestrator.core.runs.sender import Sender
+from trainmaster.orchestrator.flows.completion.copying import StillCopying, copy_model, keep_long_copy
+from trainmaster.orchestrator.flows.lifecycle.finish import End
 from trainmaster.orchestrator.flows.services import Services
+
+
+def compare_with_champion(end: End) -> str | None:
+    """What the comparison still waits for; None: it is decided, or the request asks for none."""
+    request = end.record.request
+    spec = spec_from(request.document) if request is not None else None
+    if spec is None or spec.champion is None:
+        return None
+    if end.record.awaits_evaluation:
+        return "the evaluation decides"
+    verdict = challenge(end.services, end.record, spec)
+    if isinstance(verdict, StillCopying):
+        keep_long_copy(end, verdict.long)
+        return verdict.reason
+    end.verdict = verdict
+    return "it waits for approval" if verdict is not None and verdict.approve_by is not None else None
 
 
 def challenge(services: Services, record: RunRecord, spec: JobSpec) -> ChampionVerdict | StillCopying | None:
@@ -28,9 +49,14 @@ def challenge(services: Services, record: RunRecord, spec: JobSpec) -> ChampionV
         return None
 
     copy: ModelCopy | NotCopied | None = None
+    is_approved = spec.champion is not None and spec.champion.approve
+    policy = services.request_rules().policy if is_approved else None
+    within = timedelta(days=(policy.evaluation if policy else EvaluationPolicy()).approve_within_days)
 
     def judge(champion: Champion | None) -> Champion | None:
-        return promotion.after_challenge(champion, record, spec, services.clock.now(), copy)
+        return promotion.after_challenge(
+            champion, record, spec, services.clock.now(), copy, approve_within=within
+        )
 
     while (after := services.champions.update(spec.model_name, judge, record.source.team)) is None:
         copied = copy_model(services, record, spec.model_name)
@@ -40,7 +66,61 @@ def challenge(services: Services, record: RunRecord, spec: JobSpec) -> ChampionV
     reign = promotion.reign_of(after, record.run_id)
     if reign is not None:
         _publish(services, after, reign)
-    return promotion.verdict_on(after, record.run_id)
+    verdict = promotion.verdict_on(after, record.run_id)
+    waits = verdict is not None and verdict.approve_by is not None
+    is_announced = record.completion is not None and record.completion.champion is not None
+    if waits and not is_announced and after.pending is not None:
+        _announce(services, after, after.pending)
+    return verdict
+
+
+def decide(
+    services: Services, order: ApproveOrder, by: Sender | None, team: str | None = None
+) -> Champion | Refused:
+    """The document in which the team's order promoted or rejected a challenger, or why it was refused. Safe to repeat.
+
+    The challenger's record is brought up to date by its step, at the next tick.
+
+    Raises:
+        GenerationMoved: the document kept changing.
+    """
+    path, model_name = "$.approve.model_name", order.model_name
+
+    def change(champion: Champion | None) -> Champion | Refused:
+        if champion is None:
+            return refusal_of(
+                "no champion and no challenger has this model name", path=path, value=model_name
+            )
+        after = promotion.after_decision(champion, order, by, services.clock.now())
+        if not isinstance(after, str):
+            return after
+        at = path if order.run_id is None else "$.approve.run"
+        return refusal_of(after, path=at, value=order.run_id or model_name)
+
+    after = services.champions.update(model_name, change, team)
+    if isinstance(after, Refused):
+        return after
+    reign = next((reign for reign in after.history if reign.order_id == order.order_id), None)
+    if reign is not None:
+        _publish(services, after, reign)
+    return after
+
+
+def _announce(services: Services, champion: Champion, pending: Pending) -> None:
+    reign = pending.reign
+    needed = notice.ApprovalPayload(
+        model_name=champion.model_name,
+        run_id=reign.run_id,
+        model_uri=reign.model_uri,
+        champion_uri=services.champions.uri(champion.model_name, champion.team),
+        metric=reign.contest.metric,
+        value=reign.value,
+        reason=pending.reason,
+        expires_at=pending.expires_at,
+        replaces=pending.compared_with,
+        team=champion.team,
+    )
+    services.notices.publish(notice.approval_needed(needed, reign.since))
 
 
 def roll_back(services: Services, order: RollbackOrder, team: str | None = None) -> Reign | Refused:

@@ -39,16 +39,16 @@ from trainmaster.orchestrator.core.completion.outcome import (
 from trainmaster.orchestrator.core.completion.steps import CHAMPION, REASON, REGISTRY
 from trainmaster.orchestrator.core.errors import JobNotFound, PolicyInvalid, ReasonPending, RecordMoved
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind
-from trainmaster.orchestrator.core.names import RUN_LABEL, is_run_id
+from trainmaster.orchestrator.core.names import RUN_LABEL, STEP_LABEL, is_run_id
 from trainmaster.orchestrator.core.notices.notice import run_retried
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_of
-from trainmaster.orchestrator.core.runs.end import Completion, Cost, EndReport, LongCopy
+from trainmaster.orchestrator.core.runs.end import EVALUATION, Completion, Cost, EndReport
 from trainmaster.orchestrator.core.runs.job import Job, JobLoss, Progress, RecordedJob
 from trainmaster.orchestrator.core.runs.moves import gave_up, job_of_run
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, OVER, RunState
-from trainmaster.orchestrator.flows.completion.champion import challenge
-from trainmaster.orchestrator.flows.completion.copying import StillCopying
+from trainmaster.orchestrator.flows.completion.champion import compare_with_champion
+from trainmaster.orchestrator.flows.completion.evaluation import evaluate
 from trainmaster.orchestrator.flows.completion.explain import explain_failure
 from trainmaster.orchestrator.flows.completion.registry import register_model
 from trainmaster.orchestrator.flows.lifecycle import finish, transitions
@@ -93,6 +93,8 @@ def _act_on(services: Services, hint: JobHint) -> FlowResult:
     if held is None:
         return FlowResult(message=f"{job.name} does not belong to any recorded run", severity="NOTICE")
     services.hint_reads.mark_known(hint.job_id)
+    if STEP_LABEL in job.labels:
+        return _follow_up(services, held, hint, job)
     # Each trial runs as a custom job, labelled like its study: its end is not the run's.
     if job_kind(job.name) is JobKind.CUSTOM and tuning_of(held.record) is not None:
         message = f"{job.name} is a trial; the end of its study is reported separately"
@@ -105,6 +107,16 @@ def _act_on(services: Services, hint: JobHint) -> FlowResult:
         message = f"the log reports the end of {job.name}, which is still {job.state}: the next tick reads it"
         return replace(result, message=message, severity="NOTICE")
     return result
+
+
+def _follow_up(services: Services, held: Held, hint: JobHint, job: Job) -> FlowResult:
+    """Take the steps that may have waited for the end of a follow-up job; which one is theirs, the record says."""
+    message = f"{job.name} is a follow-up job of the run"
+    if hint.tells_end and held.record.ended:
+        _wait_for_end(services, hint, job)
+        finished = finish.finish_run(services, held, STEPS)
+        return with_warnings(FlowResult(message=message, run_id=held.record.run_id), finished.problems)
+    return FlowResult(message=message, run_id=held.record.run_id, severity="DEBUG")
 
 
 def _wait_for_end(services: Services, hint: JobHint, job: Job) -> Job:
@@ -364,35 +376,10 @@ def _explain_failure(end: finish.End) -> str | None:
     return None
 
 
-def _compare_with_champion(end: finish.End) -> str | None:
-    spec = spec_of(end.record)
-    if spec is None or spec.champion is None:
-        return None
-    verdict = challenge(end.services, end.record, spec)
-    if not isinstance(verdict, StillCopying):
-        end.verdict = verdict
-        return None
-    _keep_long_copy(end, verdict.long)
-    return verdict.reason
-
-
-def _keep_long_copy(end: finish.End, long_copy: LongCopy | None) -> None:
-    """Record how the next attempt continues the file that takes several calls."""
-
-    def with_long_copy(record: RunRecord) -> RunRecord | None:
-        completion = record.completion or Completion()
-        if completion.long_copy == long_copy:
-            return None
-        now, attempt = end.services.clock.now(), end.services.attempt
-        completion = replace(completion, long_copy=long_copy)
-        return replace(record, completion=completion, updated_at=now, attempt=attempt)
-
-    end.held = end.services.ledger.update(end.held, with_long_copy)
-
-
 _OF_JOB: Mapping[str, finish.Step] = {
     REASON: _explain_failure,
-    CHAMPION: _compare_with_champion,
+    EVALUATION: evaluate,
+    CHAMPION: compare_with_champion,
     REGISTRY: register_model,
 }
 STEPS: Mapping[str, finish.Step] = {**finish.STEPS_WITHOUT_JOB, **_OF_JOB}

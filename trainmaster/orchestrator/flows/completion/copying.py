@@ -4,13 +4,14 @@ A copy that exists is never replaced: a crashed or concurrent attempt wrote it, 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainmaster.orchestrator.core.champions.copy import FileCopy, ModelCopy, NotCopied, planned_copy
 from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ObjectTooLarge, ServiceFailed
 from trainmaster.orchestrator.core.names import champion_copy_prefix, object_uri
-from trainmaster.orchestrator.core.runs.end import LongCopy
+from trainmaster.orchestrator.core.runs.end import Completion, LongCopy
 from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.flows.lifecycle.finish import End
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.ports.objects import Listed, Unfinished
 
@@ -25,6 +26,20 @@ class StillCopying:
 
     reason: str
     long: LongCopy | None = None
+
+
+def keep_long_copy(end: End, long_copy: LongCopy | None) -> None:
+    """Record how the next attempt continues the file that takes several calls."""
+
+    def with_long_copy(record: RunRecord) -> RunRecord | None:
+        completion = record.completion or Completion()
+        if completion.long_copy == long_copy:
+            return None
+        now, attempt = end.services.clock.now(), end.services.attempt
+        completion = replace(completion, long_copy=long_copy)
+        return replace(record, completion=completion, updated_at=now, attempt=attempt)
+
+    end.held = end.services.ledger.update(end.held, with_long_copy)
 
 
 def copy_model(

@@ -22,7 +22,8 @@ from trainmaster.orchestrator.core.completion.steps import (
 )
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import CapPayload, cap_reached
-from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, Registration
+from trainmaster.orchestrator.core.runs.end import EVALUATION, ChampionVerdict, Completion, Registration
+from trainmaster.orchestrator.core.runs.job import Job, RecordedJob
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.lifecycle import status
@@ -36,8 +37,8 @@ class End:
     """What a step receives. `before` is the record before the end, if this process wrote the end.
 
     A step that changes the record puts the new one into `held`, for the steps after it. `waiting` names the earlier
-    steps that still wait for something, `failed` those that failed. `verdict` is the champion step's and `registration`
-    the registry step's, recorded with the steps that are done.
+    steps that still wait for something, `failed` those that failed. `verdict` is the champion step's, recorded with
+    each pass, and `registration` the registry step's. `find_job` reads a job that follows the run, or raises JobNotFound.
     """
 
     services: Services
@@ -47,6 +48,7 @@ class End:
     failed: set[str] = field(default_factory=set)
     verdict: ChampionVerdict | None = None
     registration: Registration | None = None
+    find_job: Callable[[RecordedJob], Job]
 
     @property
     def record(self) -> RunRecord:
@@ -69,9 +71,9 @@ def _update_status(end: End) -> None:
 def _publish_notices(end: End) -> str | None:
     if REASON in end.waiting:
         return "the notice includes the reason of the failure"
-    if CHAMPION in end.waiting:
-        return "the notice includes the comparison with the champion"
     completion = end.record.completion or Completion()
+    if CHAMPION in end.waiting and not (end.verdict or completion.champion):
+        return "the notice includes the comparison with the champion"
     decided = replace(completion, champion=end.verdict or completion.champion)
     record = replace(end.record, completion=decided)
     status.publish_states(end.services, end.before or replace(record, history=()), record)
@@ -111,6 +113,7 @@ STEPS_WITHOUT_JOB: Mapping[str, Step] = {
     REASON: _do_nothing,
     "index": _update_index,
     "status": _update_status,
+    EVALUATION: _do_nothing,
     CHAMPION: _do_nothing,
     REGISTRY: _do_nothing,
     "notices": _publish_notices,
@@ -137,17 +140,23 @@ class Finished:
 
 
 def finish_run(
-    services: Services, held: Held, steps: Mapping[str, Step], before: RunRecord | None = None
+    services: Services,
+    held: Held,
+    steps: Mapping[str, Step],
+    before: RunRecord | None = None,
+    find_job: Callable[[RecordedJob], Job] | None = None,
 ) -> Finished:
     """Run the steps that are due, record their outcomes, and remove the marker after the last one.
 
-    The notices published are those of the states that `before` does not have; without it, those of all states.
+    The notices published are those of the states that `before` does not have; without it, those of all states. Without
+    `find_job`, a job that follows the run is read.
 
     Raises:
         RecordMoved: the record kept changing; the reconciler runs the steps again.
         Exception: a bug in a step, raised after the other steps have run.
     """
-    end = End(services=services, held=held, before=before)
+    read_job = find_job or (lambda job: services.jobs.read(job.name))
+    end = End(services=services, held=held, before=before, find_job=read_job)
     now = services.clock.now()
     due = {name: step for name, step in steps.items() if is_due(held.record, name, now)}
     outcomes: dict[str, str | Exception | None] = {}

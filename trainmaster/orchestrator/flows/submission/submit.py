@@ -49,12 +49,9 @@ from trainmaster.orchestrator.flows.lifecycle.slots import (
     start_pass,
     take_slots,
 )
-from trainmaster.orchestrator.flows.services import FlowResult, Services
+from trainmaster.orchestrator.flows.services import SUBMIT_NEEDS, FlowResult, Services
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.ledger import Held
-
-SUBMIT_NEEDS = timedelta(seconds=45)
-"""How much of the lease must be left when a submission starts; longer than the adapter's limit for the whole call."""
 
 
 def submit(

@@ -1,0 +1,105 @@
+"""Scores the model of a run and the champion on the same data, by a job of an account that trains nothing.
+
+The model is copied to the champions bucket first, by the generations that its run recorded: what is scored is what is
+promoted, and the evaluation's account reads no bucket that training jobs write.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from trainmaster.orchestrator.core.admission.actual_cost import cost_of
+from trainmaster.orchestrator.core.champions.copy import ModelCopy
+from trainmaster.orchestrator.core.completion.model import parse_scores
+from trainmaster.orchestrator.core.documents.faults import Refused
+from trainmaster.orchestrator.core.errors import PolicyInvalid
+from trainmaster.orchestrator.core.job_names import job_region
+from trainmaster.orchestrator.core.names import evaluation_account
+from trainmaster.orchestrator.core.requests import evaluation as asked
+from trainmaster.orchestrator.core.requests.draft import Draft
+from trainmaster.orchestrator.core.requests.spec import spec_from
+from trainmaster.orchestrator.core.requests.submission import Submission
+from trainmaster.orchestrator.core.runs.end import EVALUATION, Cost, FollowUp
+from trainmaster.orchestrator.core.runs.job import Job
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.flows.completion.copying import StillCopying, copy_model, keep_long_copy
+from trainmaster.orchestrator.flows.lifecycle.finish import End
+from trainmaster.orchestrator.flows.lifecycle.follow_up import FollowUpJob, Scores, begin
+from trainmaster.orchestrator.flows.services import Services
+
+
+def evaluate(end: End) -> str | None:
+    """What the evaluation still waits for; None: it is over, or the request asks for none."""
+    services, record = end.services, end.record
+    is_begun = record.completion is not None and record.completion.evaluation is not None
+    if record.request is None or not (is_begun or record.awaits_evaluation):
+        return None
+    policy = services.request_rules().policy
+    if not is_begun:
+        waits = _begin(end, record.request.document)
+        if waits is not None:
+            return waits
+    document = asked.evaluation_document(record.request.document, policy)
+    if document is None:
+        return None
+    limit = timedelta(seconds=document["scheduling"]["timeout_s"])
+    return FollowUpJob(
+        end=end,
+        name=EVALUATION,
+        submission=partial(_submission, services, record, document),
+        scores=partial(_scores, services),
+        cost=partial(_cost, services, record, document),
+        limit=limit,
+    ).advance()
+
+
+# Any: a checked document.
+def _begin(end: End, document: Any) -> str | None:
+    """Record what is scored; or return what the copy of the model waits for."""
+    services, record, team = end.services, end.record, end.record.source.team
+    model_name = spec_from(document).model_name
+    output_uri = asked.evaluation_output_uri(services.buckets.champions, team, model_name, record.run_id)
+    start = partial(begin, end, EVALUATION, output_uri=output_uri)
+    rules = services.request_rules().of_team(team, record.run_id)
+    if isinstance(rules, Refused):
+        return start(inputs={}, failure=f"it is no longer allowed: {rules.faults[0]}")
+    draft = Draft(document=document, policy=rules.policy, region=document["region"])
+    if faults := [*asked.evaluation_faults(draft, rules.today)]:
+        return start(inputs={}, failure=f"it is no longer allowed: {faults[0]}")
+    copied = copy_model(services, record, model_name)
+    if isinstance(copied, StillCopying):
+        keep_long_copy(end, copied.long)
+        return copied.reason
+    if not isinstance(copied, ModelCopy):
+        return start(inputs={}, failure=copied.reason)
+    champion = services.champions.find(model_name, team)
+    current = champion.current if champion else None
+    inputs = {asked.CHALLENGER: copied.uri, asked.DATA: document["champion"]["evaluate"]["data"]}
+    if current is not None:
+        inputs |= {asked.CHAMPION: current.model_uri, asked.CHAMPION_RUN: current.run_id}
+    return start(inputs=inputs)
+
+
+def _submission(services: Services, record: RunRecord, document: Any, known: FollowUp) -> Submission:
+    target = replace(
+        services.target,
+        region=job_region(record.job.name) if record.job else services.target.region,
+        service_account=evaluation_account(record.source.team, services.target.project),
+    )
+    return asked.evaluation_submission(record.run_id, document, known.inputs, known.output_uri, target)
+
+
+def _scores(services: Services, known: FollowUp) -> Scores | str:
+    models = [name for name in (asked.CHALLENGER, asked.CHAMPION) if name in known.inputs]
+    return parse_scores(services.champion_copies.scores(known.output_uri), models)
+
+
+def _cost(services: Services, record: RunRecord, document: Any, job: Job) -> Cost | None:
+    """What the evaluation cost; None without an estimate, or with a price table that cannot be used."""
+    if record.request is None or record.request.estimate is None or services.prices is None:
+        return None
+    try:
+        return cost_of(record, job, services.prices(), spec_from(document))
+    except PolicyInvalid:
+        return None

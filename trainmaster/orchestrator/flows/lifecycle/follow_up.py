@@ -1,0 +1,237 @@
+"""A follow-up job: a small job of another account that a step submits after the run's end, effectively once.
+
+    record    claims the submission by a lease, and names what the job is given
+    job       exists, unrecorded: the attempt that takes over the expired lease finds it by its labels
+    record    names the job; if another attempt was faster, its job stays, and the second one is cancelled
+    record    has the numbers that the job left, or why there are none; and what it cost
+
+An attempt that lost its lease while it was suspended may submit a second job. It reads the record afterwards; the one
+that took over writes the record and then lists the jobs: at least one of them sees both.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import timedelta
+from typing import cast
+
+from trainmaster.orchestrator.core.admission.actual_cost import with_evaluation_cost
+from trainmaster.orchestrator.core.errors import JobNotFound, SubmissionDeferred, SubmissionRefused
+from trainmaster.orchestrator.core.job_names import JobKind, location_region, same_job
+from trainmaster.orchestrator.core.names import STEP_LABEL
+from trainmaster.orchestrator.core.requests.evaluation import evaluation_output_uri
+from trainmaster.orchestrator.core.requests.spec import START_WITHIN_S
+from trainmaster.orchestrator.core.requests.submission import Submission
+from trainmaster.orchestrator.core.runs.end import EVALUATION, Completion, Cost, FollowUp
+from trainmaster.orchestrator.core.runs.job import Job, RecordedJob
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.sender import Sender
+from trainmaster.orchestrator.core.runs.states import END_OF, RunState
+from trainmaster.orchestrator.flows.lifecycle import status
+from trainmaster.orchestrator.flows.lifecycle.finish import End
+from trainmaster.orchestrator.flows.lifecycle.slots import settle_cost
+from trainmaster.orchestrator.flows.services import SUBMIT_NEEDS, FlowResult, Services
+from trainmaster.orchestrator.stores.ledger import Held
+
+GIVE_UP_AFTER = timedelta(hours=24)
+"""How long a submission is repeated for which the service has no room."""
+VANISHED_AGE = timedelta(minutes=10)
+"""A job that is missing this long after its submission was deleted, rather than not visible yet."""
+
+Scores = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FollowUpJob:
+    """The job of the step `name`, which is also the field of the record's completion about it.
+
+    `scores` reads what the job has left, or says what is wrong with it. `limit` bounds how long it runs.
+    """
+
+    end: End
+    name: str
+    submission: Callable[[FollowUp], Submission]
+    scores: Callable[[FollowUp], Scores | str]
+    cost: Callable[[Job], Cost | None]
+    limit: timedelta
+
+    @property
+    def known(self) -> FollowUp:
+        return cast("FollowUp", getattr(self.end.record.completion, self.name))
+
+    def advance(self) -> str | None:
+        """What the job that is on record still waits for; None: it is over. Safe to repeat."""
+        if self.known.is_over:
+            settle_cost(self.end.services, self.end.record)
+            status.write_row(self.end.services, self.end.held)
+            return None
+        return self._submit() if self.known.job is None else self._look(self.known.job)
+
+    def _submit(self) -> str | None:
+        services, now = self.end.services, self.end.services.clock.now()
+        is_taken_over = self.known.attempt != services.attempt
+        if is_taken_over:
+            if self.known.lease_until > now:
+                return "another attempt submits its job"
+            before = self.known
+            self._update(lambda found: with_claim(services, found) if found == before else None)
+            if self.known.attempt != services.attempt:
+                return "another attempt submits its job"
+        wanted = self.submission(self.known)
+        found = self._labelled(wanted) if is_taken_over else []
+        if not found and self.known.cancelled:
+            return self._fail(self.known.cancelled)
+        job = found[0] if found else self._submitted(wanted)
+        if not isinstance(job, Job):
+            return job
+        self._update(lambda follow_up: None if follow_up.job else replace(follow_up, job=recorded(job)))
+        own = self.known.job
+        for other in self._labelled(wanted) if is_taken_over else [job]:
+            if own is not None and not same_job(own.name, other.name) and other.state not in END_OF:
+                services.jobs.cancel(other.name)
+        return f"{own.name if own else job.name} was submitted"
+
+    def _submitted(self, wanted: Submission) -> Job | str | None:
+        """The new job; or why there is none yet, or will be none.
+
+        Raises:
+            SubmissionUnknown: there may be a job. The lease keeps other attempts away until the service shows it.
+        """
+        services = self.end.services
+        services.prepare_jobs(location_region(wanted.parent))
+        if self.known.lease_until - services.clock.now() < SUBMIT_NEEDS:
+            return "too little of the lease is left to submit its job"
+        try:
+            return services.jobs.submit(wanted)
+        except SubmissionRefused as refused:
+            return self._fail(f"Vertex AI refused its job: {refused.reason}")
+        except SubmissionDeferred as deferred:
+            now = services.clock.now()
+            if now - self.known.began_at > GIVE_UP_AFTER:
+                return self._fail(f"Vertex AI had no room for its job: {deferred.reason}")
+            self._update(lambda found: replace(found, lease_until=now))
+            return f"its job is not submitted yet: {deferred.reason}"
+
+    def _labelled(self, wanted: Submission) -> list[Job]:
+        """The step's jobs that carry the run's label, oldest first."""
+        region = location_region(wanted.parent)
+        jobs = self.end.services.jobs.of_run(self.end.record.run_id, JobKind.CUSTOM, (region,))
+        return [job for job in jobs if job.labels.get(STEP_LABEL) == self.name]
+
+    def _look(self, own: RecordedJob) -> str | None:
+        services, now = self.end.services, self.end.services.clock.now()
+        try:
+            job = self.end.find_job(own)
+        except JobNotFound:
+            is_new = now - self.known.began_at < VANISHED_AGE
+            return f"{own.name} is not visible yet" if is_new else self._fail(f"{own.name} no longer exists")
+        if job.state in END_OF:
+            return self._close(job)
+        late = self.known.began_at + timedelta(seconds=START_WITHIN_S) + self.limit <= now
+        why = self.known.cancelled or ("its job did not end in time" if late else None)
+        self._update(lambda found: replace(found, job=recorded(job), cancelled=why))
+        if why is not None:  # in each pass: a request to cancel guarantees nothing
+            services.jobs.cancel(job.name)
+        return f"{job.name} is active: {job.state}"
+
+    def _close(self, job: Job) -> str | None:
+        """Record what the ended job left, and what it cost."""
+        said = job.error.message if job.error else f"its job ended as {job.state}"
+        is_well = END_OF[job.state] is RunState.SUCCEEDED and self.known.cancelled is None
+        found = self.scores(self.known) if is_well else self.known.cancelled or said
+        cost = self.cost(job)
+        outcome = {"failure": found} if isinstance(found, str) else {"scores": found}
+        over = replace(self.known, job=recorded(job), cost=cost.total if cost else None, **outcome)
+        self._update(lambda known: None if known.is_over else over, cost)
+        return self.advance()
+
+    def _fail(self, why: str) -> str | None:
+        self._update(lambda known: None if known.is_over else replace(known, failure=why))
+        return self.advance()
+
+    def _update(self, change: Callable[[FollowUp], FollowUp | None], cost: Cost | None = None) -> None:
+        def changed(record: RunRecord) -> RunRecord | None:
+            completion = record.completion or Completion()
+            before = getattr(completion, self.name)
+            after = change(before)
+            if after is None or after == before:
+                return None
+            whole = (
+                with_evaluation_cost(completion.cost, cost) if completion.cost and cost else completion.cost
+            )
+            return with_follow_up(
+                self.end.services, record, self.name, after, replace(completion, cost=whole)
+            )
+
+        self.end.held = self.end.services.ledger.update(self.end.held, changed)
+
+
+def begin(
+    end: End, name: str, inputs: Mapping[str, str], output_uri: str, failure: str | None = None
+) -> None:
+    """Claim the follow-up job on record, unless another attempt has; or record why there can be none."""
+    services = end.services
+    claimed = new_follow_up(services, inputs, output_uri, failure)
+
+    def with_new(record: RunRecord) -> RunRecord | None:
+        completion = record.completion or Completion()
+        if getattr(completion, name) is not None:
+            return None
+        return with_follow_up(services, record, name, claimed, completion)
+
+    end.held = services.ledger.update(end.held, with_new)
+
+
+def new_follow_up(
+    services: Services, inputs: Mapping[str, str], output_uri: str, failure: str | None
+) -> FollowUp:
+    now = services.clock.now()
+    return FollowUp(
+        attempt=services.attempt,
+        lease_until=now + services.lease,
+        began_at=now,
+        inputs=inputs,
+        output_uri=output_uri,
+        failure=failure,
+    )
+
+
+def with_follow_up(
+    services: Services, record: RunRecord, name: str, follow_up: FollowUp, completion: Completion
+) -> RunRecord:
+    fields_changed: dict[str, FollowUp] = {name: follow_up}
+    known = replace(completion, **fields_changed)  # type: ignore[arg-type]  # the step's field, by its name
+    return replace(record, completion=known, updated_at=services.clock.now(), attempt=services.attempt)
+
+
+def with_claim(services: Services, follow_up: FollowUp) -> FollowUp:
+    until = services.clock.now() + services.lease
+    return replace(follow_up, attempt=services.attempt, lease_until=until)
+
+
+def recorded(job: Job) -> RecordedJob:
+    return RecordedJob(**{field.name: getattr(job, field.name) for field in fields(RecordedJob)})
+
+
+def cancel_evaluation(services: Services, held: Held, by: Sender | None) -> FlowResult | None:
+    """Cancel the job that scores the ended run's model, also before it exists. Safe to repeat; None: it is over."""
+    if not held.record.awaits_evaluation:
+        return None
+    why, bucket = f"{by.name if by else 'an order'} cancelled it", services.buckets.champions
+
+    def with_cancel(record: RunRecord) -> RunRecord | None:
+        completion, team = record.completion or Completion(), record.source.team
+        found = completion.evaluation
+        if not record.awaits_evaluation or (found is not None and found.cancelled):
+            return None
+        if found is None:
+            output_uri = evaluation_output_uri(bucket, team, record.model_name or "", record.run_id)
+            return with_follow_up(
+                services, record, EVALUATION, new_follow_up(services, {}, output_uri, why), completion
+            )
+        return with_follow_up(services, record, EVALUATION, replace(found, cancelled=why), completion)
+
+    held = services.ledger.update(held, with_cancel)
+    known = held.record.completion.evaluation if held.record.completion else None
+    if known is not None and known.job is not None and not known.is_over:
+        services.jobs.cancel(known.job.name)
+    return FlowResult(message="the evaluation of its model was asked to cancel", run_id=held.record.run_id)

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from trainmaster.orchestrator.core.notices.notice import (
+    APPROVAL_NEEDED,
     CAP_REACHED,
     CHAMPION_PROMOTED,
     CHAMPION_ROLLED_BACK,
     RULE_QUARANTINED,
     RUN_RETRIED,
     RUN_TYPES,
+    ApprovalPayload,
     CapPayload,
     ChampionPayload,
     RulePayload,
@@ -26,13 +28,26 @@ SCHEMA = json.loads((ROOT / "schemas" / "notice.v1.schema.json").read_text())
 
 
 def test_the_schema_has_exactly_these_types() -> None:
-    others = CHAMPION_PROMOTED, CHAMPION_ROLLED_BACK, RULE_QUARANTINED, CAP_REACHED, RUN_RETRIED
+    others = (
+        CHAMPION_PROMOTED,
+        CHAMPION_ROLLED_BACK,
+        RULE_QUARANTINED,
+        CAP_REACHED,
+        RUN_RETRIED,
+        APPROVAL_NEEDED,
+    )
     assert sorted(SCHEMA["properties"]["type"]["enum"]) == sorted([*RUN_TYPES.values(), *others])
 
 
 @pytest.mark.parametrize(
     ("name", "payload"),
-    [("run", RunPayload), ("champion", ChampionPayload), ("rule", RulePayload), ("cap", CapPayload)],
+    [
+        ("run", RunPayload),
+        ("champion", ChampionPayload),
+        ("approval", ApprovalPayload),
+        ("rule", RulePayload),
+        ("cap", CapPayload),
+    ],
 )
 def test_a_payload_has_the_fields_of_the_schema(name: str, payload: Any) -> None:
     fields = dataclasses.fields(payload)

@@ -6,10 +6,10 @@
     record    has the numbers that the job left, or why there are none; and what it cost
 
 An attempt that lost its lease while it was suspended may submit a second job. It reads the record afterwards; the one
-that took over writes the record and then lists the jobs: at least one of them sees both.
+that took over writes the record and then lists the jobs, and again when its job has ended.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import cast
@@ -25,7 +25,7 @@ from trainmaster.orchestrator.core.runs.end import EVALUATION, Completion, Cost,
 from trainmaster.orchestrator.core.runs.job import Job, RecordedJob
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.sender import Sender
-from trainmaster.orchestrator.core.runs.states import END_OF, RunState
+from trainmaster.orchestrator.core.runs.states import END_OF, OVER, RunState
 from trainmaster.orchestrator.flows.lifecycle import status
 from trainmaster.orchestrator.flows.lifecycle.finish import End
 from trainmaster.orchestrator.flows.lifecycle.slots import settle_cost
@@ -84,11 +84,15 @@ class FollowUpJob:
         if not isinstance(job, Job):
             return job
         self._update(lambda follow_up: None if follow_up.job else replace(follow_up, job=recorded(job)))
+        self._cancel_others(self._labelled(wanted) if is_taken_over else [job])
+        return f"{job.name} was submitted"
+
+    def _cancel_others(self, jobs: Sequence[Job]) -> None:
+        """Cancel those of the step's jobs that are active and not the one on record, if there is one."""
         own = self.known.job
-        for other in self._labelled(wanted) if is_taken_over else [job]:
-            if own is not None and not same_job(own.name, other.name) and other.state not in END_OF:
-                services.jobs.cancel(other.name)
-        return f"{own.name if own else job.name} was submitted"
+        for other in jobs:
+            if own is not None and not same_job(own.name, other.name) and other.state not in OVER:
+                self.end.services.jobs.cancel(other.name)
 
     def _submitted(self, wanted: Submission) -> Job | str | None:
         """The new job; or why there is none yet, or will be none.
@@ -134,7 +138,9 @@ class FollowUpJob:
         return f"{job.name} is active: {job.state}"
 
     def _close(self, job: Job) -> str | None:
-        """Record what the ended job left, and what it cost."""
+        """Record what the ended job left, and what it cost. If the submission was taken over, look for a second job."""
+        if self.known.lease_until > self.known.began_at + self.end.services.lease:
+            self._cancel_others(self._labelled(self.submission(self.known)))
         said = job.error.message if job.error else f"its job ended as {job.state}"
         is_well = END_OF[job.state] is RunState.SUCCEEDED and self.known.cancelled is None
         found = self.scores(self.known) if is_well else self.known.cancelled or said

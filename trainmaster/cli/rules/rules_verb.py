@@ -120,8 +120,8 @@ def apply(
         _say_checked(each)
         if note := data_note(each):
             talk(note)
-        if each.packed is not None:
-            upload_script(clients, each.packed, terms.team, noted)
+        for packed in each.archives:
+            upload_script(clients, packed, terms.team, noted)
         statuses.append(drop_rule(clients, each.object_name, each.content, timeout_s=wait_s))
         _say_applied(each, statuses[-1], in_force.get(each.object_name))
     _warn_of_inert_rules(clients, statuses)

@@ -212,8 +212,8 @@ def _send(
     if not yes and earlier is None and _is_anyone_there():
         _ask_if_dear(requests)
     for request in requests:
-        if request.packed is not None and earlier is None:
-            upload_script(clients, request.packed, request.terms.team, noted)
+        for packed in request.archives if earlier is None else ():
+            upload_script(clients, packed, request.terms.team, noted)
         sent.append(earlier or (upload(clients, request) if key is None else publish(clients, request, key)))
         if output == NAME:
             print_names(sent[-1].run_ids)

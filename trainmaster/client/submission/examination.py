@@ -27,11 +27,11 @@ from trainmaster.client.submission.kinds import FileKind, kind_of, use_of
 from trainmaster.client.submission.pack import Packed
 from trainmaster.client.submission.project.skypilot import is_task, request_text
 from trainmaster.client.submission.rule_doubts import rule_doubts
-from trainmaster.client.submission.script import SENT, placed_faults, with_archive
+from trainmaster.client.submission.script import SENT, ScriptedRequest, placed_faults, with_archives
 from trainmaster.client.submission.source import NO_FILE, STDIN, RequestSource, UnusableFile, is_json_file
 from trainmaster.client.submission.terms import Terms
 from trainmaster.orchestrator.core.admission.candidates import parse_candidates
-from trainmaster.orchestrator.core.admission.cost import estimate_of, with_price
+from trainmaster.orchestrator.core.admission.cost import estimate_of, with_evaluation, with_price
 from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, cut, is_within, listed
 from trainmaster.orchestrator.core.documents.faults import Refused as RefusedDocument
@@ -50,7 +50,7 @@ from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA, parse_order
 from trainmaster.orchestrator.core.policy.currency import shown_bound
 from trainmaster.orchestrator.core.requests.checks.programs import program_warnings
 from trainmaster.orchestrator.core.requests.checks.tuning import goal_warnings
-from trainmaster.orchestrator.core.requests.draft import Draft
+from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft
 from trainmaster.orchestrator.core.requests.reading import OWN, checked_request, dialect_of, with_places
 from trainmaster.orchestrator.core.requests.request import Request, oversized_refusal
 from trainmaster.orchestrator.core.requests.starting_models import starts_in
@@ -97,8 +97,9 @@ class Examination:
         content: the text to send: the given one, unless options or a script changed it.
         object_name: what a request or a rule is called in the inbox.
         packed: the script's archive, which is sent first.
-        has_local_script: whether the script is on the machine that the text comes from. Without `packed`, only a sound
-            one that is submitted there can be sent.
+        evaluator: that of the script that scores the model.
+        local_scripts: which of them are on the machine that the text comes from. Without its archive, only a sound one
+            that is submitted there can be sent.
         request: as the service will accept it; None with faults, and for a rule or an order.
         rule: the same for a rule; a fault of its script does not count.
         expected: what the verb takes.
@@ -116,7 +117,8 @@ class Examination:
     content: bytes = b""
     object_name: str = ""
     packed: Packed | None = None
-    has_local_script: bool = False
+    evaluator: Packed | None = None
+    local_scripts: frozenset[str] = frozenset()
     request: Request | None = None
     rule: Rule | None = None
     expected: FileKind = FileKind.REQUEST
@@ -134,13 +136,23 @@ class Examination:
         return self.source.file or COMMAND_LINE
 
     @property
+    def has_local_script(self) -> bool:
+        """Whether the script of the run itself is on the machine that the text comes from."""
+        return SCRIPT in self.local_scripts
+
+    @property
+    def archives(self) -> tuple[Packed, ...]:
+        """What is sent first."""
+        return tuple(filter(None, (self.packed, self.evaluator)))
+
+    @property
     def refusal(self) -> str:
         """Why the verb cannot send it, in lines for people; empty if it can."""
         if self.kind is not self.expected:
             return f"{self.faulty} is {use_of(self.kind, self.faulty)}"
         if self.faults:
             return "\n".join(line for fault in self.faults for line in lines_of_fault(fault, self.faulty))
-        if self.has_local_script and self.packed is None:
+        if len(self.local_scripts) > len(self.archives):
             return (
                 "The request names a script of your machine, which must be packed and uploaded with it. "
                 "Save the request beside the script, and run: trainmaster submit FILE"
@@ -153,7 +165,9 @@ class Examination:
         if self.request is None:
             return None
         machines = () if self.terms.policy is None else self.terms.policy.machines
-        found = estimate_of(parse_candidates(self.request.document), self.terms.prices, machines)
+        document, prices = self.request.document, self.terms.prices
+        found = estimate_of(parse_candidates(document), prices, machines)
+        found = with_evaluation(found, document, document["region"], self.terms.policy, prices)
         return replace(found, at_most=None if found.at_most is None else found.at_most * self.request.runs)
 
     @property
@@ -244,10 +258,10 @@ def _examined_request(blank: Examination, read: Document, edits: Edits, *, is_me
         raise UnusableFile(request_text(written, blank.faulty))
     if isinstance(written, dict) and not read.faults and edits.any:
         read = _with_edits(source.file, read, written, edits)
-    scripted = with_archive(read.value, source, terms, edits) if isinstance(read.value, dict) else None
+    scripted = with_archives(read.value, source, terms, edits) if isinstance(read.value, dict) else None
     if scripted is not None:
         read = replace(read, value=scripted.request)
-    elif edits.root or edits.launcher or edits.force:
+    if (scripted is None or SCRIPT not in scripted.local) and (edits.root or edits.launcher or edits.force):
         raise ClientRefused(
             f"{source.file or COMMAND_LINE}: --root, --launcher and --force are for a script that is packed, and this "
             "request names none. Write script: {file: train.py}, or --script train.py"
@@ -276,11 +290,21 @@ def _examined_request(blank: Examination, read: Document, edits: Edits, *, is_me
         not_checked=(*to_come, *blank.not_checked),
         content=content,
         object_name=object_name,
-        packed=scripted.packed if scripted else None,
-        has_local_script=scripted is not None,
+        **_archives_of(scripted),
         request=None if faults else request,
         forced=tuple(doubt.problem for doubt in doubts if edits.force and doubt.repair == SENT),
     )
+
+
+# Any: fields of an examination.
+def _archives_of(scripted: ScriptedRequest | None) -> dict[str, Any]:
+    if scripted is None:
+        return {}
+    return {
+        "packed": scripted.packed,
+        "evaluator": scripted.evaluator,
+        "local_scripts": scripted.local,
+    }
 
 
 # Any: values of a document that no schema has validated.
@@ -366,7 +390,7 @@ def _examined_rule(blank: Examination, read: Document, edits: Edits) -> Examinat
     request = read.value.get("request") if isinstance(read.value, dict) else None
     scripted, content = None, source.content
     if isinstance(read.value, dict) and isinstance(request, dict):
-        scripted = with_archive(request, source, terms, edits, ("request",))
+        scripted = with_archives(request, source, terms, edits, ("request",))
     if scripted is not None and isinstance(read.value, dict):
         content = source.text_of({**read.value, "request": scripted.request})
     suffix = ".json" if is_json_file(source.file, content) else ".yaml"
@@ -399,8 +423,7 @@ def _examined_rule(blank: Examination, read: Document, edits: Edits) -> Examinat
         not_checked=(*to_come, *blank.not_checked),
         content=content,
         object_name=object_name,
-        packed=scripted.packed if scripted else None,
-        has_local_script=scripted is not None,
+        **_archives_of(scripted),
         rule=outcome if isinstance(outcome, Rule) else None,
         warnings=placed_faults(_warnings_of(outcome), read, terms) if isinstance(outcome, Rule) else (),
     )

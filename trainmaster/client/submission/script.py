@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.client.errors import ClientRefused
-from trainmaster.client.submission.edits import Edits
+from trainmaster.client.submission.edits import NO_EDITS, Edits
 from trainmaster.client.submission.pack import Packed, pack_script
 from trainmaster.client.submission.project.dependencies import Dependencies, find_dependencies
 from trainmaster.client.submission.project.imports import certain_ends
@@ -26,10 +26,11 @@ from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Suggestions, json_path
 from trainmaster.orchestrator.core.documents.places import TextPlace, with_quoted_line
 from trainmaster.orchestrator.core.documents.placing import faults_with_places
-from trainmaster.orchestrator.core.documents.values import at, list_at
+from trainmaster.orchestrator.core.documents.values import at, list_at, mapping_at
 from trainmaster.orchestrator.core.names import object_uri, script_object
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.draft import SCRIPT
+from trainmaster.orchestrator.core.requests.evaluation import EVALUATE
 from trainmaster.orchestrator.core.requests.script import REQUIREMENTS
 
 NO_HASH = "0" * 64
@@ -45,17 +46,48 @@ class ScriptedRequest:
 
     Attributes:
         packed: the archive; None if the script cannot be packed, or is on another machine. The name is then a sample.
+        evaluator: the same of the script that scores the model.
+        local: the keys whose scripts are on a machine, `script` and `evaluate`.
         faults: why the script cannot be sent, without their places in the request.
         warnings: doubts about it, and with `edits.force` why it would end at once.
     """
 
     request: dict[str, Any]  # Any: values that no schema has validated
     packed: Packed | None = None
+    evaluator: Packed | None = None
+    local: frozenset[str] = frozenset({SCRIPT})
     faults: tuple[Fault, ...] = ()
     warnings: tuple[Fault, ...] = ()
 
 
-def with_archive(
+def with_archives(
+    request: Mapping[str, Any],
+    source: RequestSource,
+    terms: Terms,
+    edits: Edits,
+    above: Sequence[PathPart] = (),
+) -> ScriptedRequest | None:
+    """The same as `_with_archive`, also of the script that scores the model, which no option changes."""
+    own, evaluate = _with_archive(request, source, terms, edits, above), mapping_at(request, *EVALUATE)
+    image = {"image": request["image"]} if request.get("image") else {}
+    place = (*above, *EVALUATE)
+    given = {**image, **evaluate}
+    other = _with_archive(given, source, terms, NO_EDITS, place) if SCRIPT in evaluate else None
+    if other is None:
+        return own
+    changed: dict[str, Any] = dict(own.request if own is not None else request)
+    evaluate = {**evaluate, SCRIPT: other.request[SCRIPT]}
+    return ScriptedRequest(
+        request={**changed, "champion": {**changed["champion"], "evaluate": evaluate}},
+        packed=own.packed if own else None,
+        evaluator=other.packed,
+        local=frozenset({"evaluate", *(own.local if own else ())}),
+        faults=(*(own.faults if own else ()), *other.faults),
+        warnings=(*(own.warnings if own else ()), *other.warnings),
+    )
+
+
+def _with_archive(
     request: Mapping[str, Any],
     source: RequestSource,
     terms: Terms,

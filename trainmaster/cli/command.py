@@ -46,7 +46,10 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Rules and models": {
         "rules": ("rules.rules_verb:rules", "List, apply, fire or remove the rules that start runs."),
         "models": ("rules.champions:models", "List all models, with their runs and champions."),
-        "champions": ("rules.champions:champions", "List the best models, or restore an earlier one."),
+        "champions": (
+            "rules.champions:champions",
+            "List the best models, approve one, or restore an earlier one.",
+        ),
         "dead-letters": ("dead_letters:dead_letters", "List or replay the events that kept failing."),
     },
     "Programs": {

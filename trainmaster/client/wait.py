@@ -112,7 +112,8 @@ def lacks_verdict(run: Run) -> bool:
     """Whether the service has yet to compare the run's model with the champion."""
     record = run.record
     competes = record.request is not None and "champion" in record.request.document
-    return record.state is RunState.SUCCEEDED and competes and not is_over(record, CHAMPION)
+    is_known = is_over(record, CHAMPION) or (record.completion is not None and record.completion.champion)
+    return record.state is RunState.SUCCEEDED and competes and not is_known
 
 
 def poll(

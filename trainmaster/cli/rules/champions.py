@@ -25,7 +25,13 @@ from trainmaster.cli.verb import (
     talk,
     wait_option,
 )
-from trainmaster.client.shown.champion_lines import lineage_facts, registry_facts, value_text, version_text
+from trainmaster.client.shown.champion_lines import (
+    lineage_facts,
+    pending_lines,
+    registry_facts,
+    value_text,
+    version_text,
+)
 from trainmaster.client.terminal import Fact, one_line
 from trainmaster.client.times import minute, span
 from trainmaster.orchestrator.core.names import in_team
@@ -93,7 +99,7 @@ def _champion_text(champion: "Champion") -> str:
 
 @click.group(cls=ContextGroup)
 def champions() -> None:
-    """List the best model of each name, show one, or restore an earlier one."""
+    """List the best model of each name, show one, approve a challenger, or restore an earlier one."""
 
 
 @champions.command()
@@ -113,6 +119,8 @@ def ls(clients: "Clients", output: str) -> int:
         found, problems = list_champions(clients)
         if not print_for_programs(output, lambda: [each.document for each in found]):
             print_table([_row(each.champion) for each in found], spare=("SINCE", "METRIC"))
+            for line in (line for each in found for line in pending_lines(each.champion)):
+                talk(line)
             if not found and not problems:
                 where = clients.context.title
                 talk(f"No champions in {where}. A request with `champion` makes its runs compete.")
@@ -170,6 +178,32 @@ def rollback(clients: "Clients", model: str, to_run: str | None, wait_s: float) 
     return ExitStatus.DONE
 
 
+@champions.command()
+@click.argument("model")
+@click.argument("run", required=False)
+@click.option("--reject", is_flag=True, help="reject it: the champion stays")
+@wait_option(120.0, "how long to wait for the service's answer")
+@takes_team
+@takes_context_to_change
+def approve(clients: "Clients", model: str, run: str | None, reject: bool, wait_s: float) -> int:
+    """Promote the challenger of MODEL that waits for approval, and print the champion's run.
+
+    With RUN, only if it is that run's.
+
+    Exit status: 0 decided, 2 refused (none waits, or it is not better any more), 3 the model has no champion, 5 no
+    answer from the service in time.
+    """
+    from trainmaster.client.rules.champions import approve as give_approval
+
+    says_where(clients, f"{'Rejecting' if reject else 'Approving'} the challenger of {model}")
+    with order_survives_interrupt(f"trainmaster champions show {model}"):
+        current = give_approval(clients, model, run, reject=reject, timeout_s=wait_s).champion.current
+    if current is not None:
+        talk(f"The champion is {current.model_uri}")
+        print_names([current.run_id])
+    return ExitStatus.DONE
+
+
 def _print_champion(champion: "Champion") -> None:
     print_facts(_facts(champion))
     click.echo("\nChampions, latest first")
@@ -199,6 +233,8 @@ def _verdict(verdict: "Verdict") -> dict[str, str]:
 
 def _facts(champion: "Champion") -> Iterator[Fact]:
     yield "name", [in_team(champion.team, champion.model_name)]
+    if lines := pending_lines(champion):
+        yield "waits for approval", lines
     current = champion.current
     if current is None:
         yield "champion", ["none: no challenger could be compared yet"]

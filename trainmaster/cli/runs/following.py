@@ -126,7 +126,9 @@ def _say_verdict(run: Run) -> None:
     completion = run.record.completion
     verdict = completion.champion if completion else None
     if verdict is not None:
-        decision = "was promoted" if verdict.promoted else "was not promoted"
+        decision = (
+            "was promoted" if verdict.promoted else "was not promoted" + " yet" * bool(verdict.approve_by)
+        )
         talk(f"Its model {decision} to champion: {one_line(verdict.reason, REASON_MAX_CHARS)}")
     elif lacks_verdict(run):
         talk("The service has not compared its model with the champion yet; status will show the result.")

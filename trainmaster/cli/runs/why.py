@@ -152,4 +152,4 @@ def _model_facts(record: "RunRecord") -> Iterator[Fact]:
             "model",
             [*model_lines(model), *(f"{name}: sha256 {each}" for name, each in hashes.items() if each)],
         )
-    yield from verdict_facts(record.completion)
+    yield from verdict_facts(record)

@@ -11,9 +11,10 @@ from trainmaster.client.find import read_document
 from trainmaster.client.nearest import nearest_names
 from trainmaster.client.rules.orders import give_order
 from trainmaster.orchestrator.core.champions.champion import Champion
-from trainmaster.orchestrator.core.champions.promotion import after_rollback, restorable_runs
+from trainmaster.orchestrator.core.champions.promotion import after_decision, after_rollback, restorable_runs
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.names import champion_object, in_team
+from trainmaster.orchestrator.core.orders.order import ApproveOrder
 from trainmaster.orchestrator.core.runs.index import IndexRow
 
 if TYPE_CHECKING:
@@ -138,6 +139,34 @@ def roll_back(clients: "Clients", model_name: str, to_run: str | None, *, timeou
         )
     back = {"model_name": found.champion.model_name} | ({"to_run": to_run} if to_run is not None else {})
     give_order(clients, {"rollback": back}, team=found.champion.team, timeout_s=timeout_s)
+    return find_champion(clients, model_name)
+
+
+def after_approval(champion: Champion, run_id: str | None, *, reject: bool) -> Champion | str:
+    """The champion after `approve`, or why the service would refuse that."""
+    order = ApproveOrder(order_id="", model_name=champion.model_name, run_id=run_id, is_rejected=reject)
+    return after_decision(champion, order, None, datetime.now(UTC))
+
+
+def approve(
+    clients: "Clients", model_name: str, run_id: str | None, *, reject: bool, timeout_s: float
+) -> FoundChampion:
+    """Promote the challenger that waits for it, or reject it, and return the champion after that.
+
+    Raises:
+        NotFound: the model has neither a champion nor a challenger.
+        ClientRefused: no challenger waits, or another one than that of `run_id`, or it is not better any more.
+        TimedOut: the service has not answered in time.
+    """
+    found = find_champion(clients, model_name)
+    after = after_approval(found.champion, run_id, reject=reject)
+    if isinstance(after, str):
+        raise ClientRefused(
+            f"The champion of {model_name!r} stays: {after}. See: trainmaster champions show {model_name}"
+        )
+    words = {"model_name": found.champion.model_name, "reject": reject}
+    words |= {"run": run_id} if run_id is not None else {}
+    give_order(clients, {"approve": words}, team=found.champion.team, timeout_s=timeout_s)
     return find_champion(clients, model_name)
 
 

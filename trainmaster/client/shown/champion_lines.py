@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
+from trainmaster.client.shown.run_lines import approve_command
 from trainmaster.client.terminal import Fact, plural
+from trainmaster.client.times import minute
 from trainmaster.orchestrator.core.champions.champion import Champion, Reign
+from trainmaster.orchestrator.core.names import in_team
 
 
 def value_text(reign: Reign) -> str:
@@ -20,6 +23,18 @@ def registry_facts(champion: Champion) -> Iterator[Fact]:
     """The champion's version in the Model Registry, if it has one."""
     if champion.registered_as is not None:
         yield "registry", [f"{version_text(champion)}, alias champion", champion.registered_as.model]
+
+
+def pending_lines(champion: Champion) -> list[str]:
+    """The challenger that waits for approval: its value, why it won, until when it waits, and the command; empty without one."""
+    pending = champion.pending
+    if pending is None:
+        return []
+    name = in_team(champion.team, champion.model_name)
+    return [
+        f"{pending.reign.run_id} waits for approval until {minute(pending.expires_at)} UTC: {pending.reason}",
+        approve_command(name, pending.reign.run_id),
+    ]
 
 
 def lineage_facts(reign: Reign, firing_values: Mapping[str, str] | None = None) -> Iterator[Fact]:

@@ -26,12 +26,12 @@ from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import TextPlace
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.job_names import job_id, job_region
-from trainmaster.orchestrator.core.names import has_form_of_run_id
+from trainmaster.orchestrator.core.names import has_form_of_run_id, in_team
 from trainmaster.orchestrator.core.policy.currency import shown_money
 from trainmaster.orchestrator.core.requests.spec import Script
 from trainmaster.orchestrator.core.runs.end import (
-    Completion,
     FailedStep,
+    FollowUp,
     Model,
     Registration,
     RegistrationState,
@@ -238,7 +238,7 @@ def result_facts(record: RunRecord, now: datetime) -> Iterator[Fact]:
     yield from metric_facts(metrics_of(record))
     if record.model is not None:
         yield "model", model_lines(record.model)
-    yield from verdict_facts(record.completion)
+    yield from verdict_facts(record)
 
 
 def failed_trial_facts(record: RunRecord) -> Iterator[Fact]:
@@ -258,17 +258,36 @@ def trial_reason(trial: RecordedTrial) -> str:
     return one_line(words or trial.infeasible_reason or "no reason given", REASON_MAX_CHARS)
 
 
-def verdict_facts(completion: Completion | None) -> Iterator[Fact]:
-    """Whether the model became champion, why, and the champion before; and its version in the Model Registry."""
+def verdict_facts(record: RunRecord) -> Iterator[Fact]:
+    """What the evaluation measured, whether the model became champion and why, and its version in the Model Registry."""
+    completion = record.completion
     if completion is None:
         return
+    if completion.evaluation is not None:
+        yield "evaluation", list(_evaluation_lines(completion.evaluation))
     verdict = completion.champion
     if verdict is not None:
-        decision = "promoted" if verdict.promoted else "not promoted"
+        decision = "promoted" if verdict.promoted else "not promoted" + " yet" * bool(verdict.approve_by)
         against = [f"compared with {verdict.compared_with}"] if verdict.compared_with else []
-        yield "champion", [f"{decision}: {verdict.reason}", *against]
+        name = in_team(record.source.team, record.model_name or "")
+        order = [approve_command(name, record.run_id)] if verdict.approve_by else []
+        yield "champion", [f"{decision}: {verdict.reason}", *against, *order]
     if completion.registration is not None:
         yield "registry", list(_registration_lines(completion.registration, completion.steps_failed or {}))
+
+
+def approve_command(model_name: str, run_id: str) -> str:
+    """The command that promotes a challenger that waits for it."""
+    return shlex.join(["trainmaster", "champions", "approve", model_name, run_id])
+
+
+def _evaluation_lines(evaluation: FollowUp) -> Iterator[str]:
+    for model, metrics in (evaluation.scores or {}).items():
+        yield f"{model}: {', '.join(f'{name} {value:g}' for name, value in metrics.items())}"
+    if evaluation.failure is not None:
+        yield f"failed: {evaluation.failure}"
+    if evaluation.job is not None:
+        yield f"{evaluation.job.name}, {evaluation.job.state.removeprefix('JOB_STATE_').lower()}"
 
 
 def _registration_lines(found: Registration, failed: Mapping[str, FailedStep]) -> Iterator[str]:

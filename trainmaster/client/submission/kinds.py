@@ -7,7 +7,7 @@ from trainmaster.orchestrator.core.requests.incoming import is_order
 from trainmaster.orchestrator.core.requests.reading import has_request_key
 
 _RULE_KEYS = frozenset({"when", "request", "request_uri"})
-_ORDER_COMMANDS = "trainmaster rules fire, champions rollback or cancel"
+_ORDER_COMMANDS = "trainmaster rules fire, champions rollback or approve, or cancel"
 
 
 class FileKind(StrEnum):

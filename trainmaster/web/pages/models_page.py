@@ -12,7 +12,9 @@ from trainmaster.client.files.listing import champion_files
 from trainmaster.client.rules.champions import (
     FoundChampion,
     ListedModel,
+    after_approval,
     after_roll_back,
+    approve,
     champions_written,
     find_champion,
     list_champions,
@@ -21,7 +23,8 @@ from trainmaster.client.rules.champions import (
     roll_back,
 )
 from trainmaster.client.runs.listing import Filters, list_runs
-from trainmaster.client.shown.champion_lines import lineage_facts, value_text
+from trainmaster.client.shown.champion_lines import lineage_facts, pending_lines, value_text
+from trainmaster.client.shown.run_lines import approve_command
 from trainmaster.orchestrator.core.champions.champion import Champion, Reign
 from trainmaster.orchestrator.core.names import in_team
 from trainmaster.orchestrator.core.requests.spec import Goal
@@ -43,6 +46,7 @@ from trainmaster.web.subject import (
 
 REIGNS_SHOWN = 50
 ANSWER_WITHIN_S = 60.0
+APPROVE, REJECT = "approve", "reject"
 RUNS_SCANNED, RUNS_SHOWN = 1000, 20
 """The newest runs, that are searched for those of the model, and how many of these are shown."""
 
@@ -129,6 +133,7 @@ def model(ask: Ask) -> ConsolePage:
             ],
             "reigns_left_out": max(len(champion.history) - REIGNS_SHOWN, 0),
             "challengers": champion.considered[::-1],
+            "pending": pending_lines(champion),
             "steps": list(_lineage(_explanation(ask, name))) if current else [],
             "copy": _copy(ask, current) if current else None,
             "runs": runs.rows,
@@ -240,6 +245,43 @@ def rollback(ask: Ask) -> ActionOutcome:
     )
 
 
+def propose_approval(ask: Ask) -> Proposal:
+    """What follows from the approval of the challenger that waits, or from its rejection."""
+    champion = champion_of(ask).champion
+    after, name = after_approval(champion, None, reject=False), name_of(champion)
+    run_id = champion.pending.reign.run_id if champion.pending else ""
+    return Proposal(
+        title=f"Approve the challenger of {name}?",
+        effects=[
+            *pending_lines(champion)[:1],
+            "Approved, it becomes champion, and a notice trainmaster.champion.promoted.v1 is published.",
+            "Rejected, the champion stays.",
+        ],
+        command=approve_command(name, run_id),
+        button="Decide",
+        back=address_of(name),
+        fields=[
+            Field(name="run", label="The challenger", value=run_id, choices=[run_id]),
+            Field(name="decision", label="Decision", value=APPROVE, choices=[APPROVE, REJECT]),
+        ],
+        refusal=f"The champion stays: {after}." if isinstance(after, str) else "",
+    )
+
+
+def decide(ask: Ask) -> ActionOutcome:
+    """Gives the order, and waits until it is carried out."""
+    champion = champion_of(ask).champion
+    name, run_id, is_rejected = (
+        name_of(champion),
+        ask.form.get("run") or None,
+        ask.form.get("decision") == REJECT,
+    )
+    found = approve(ask.source.clients, name, run_id, reject=is_rejected, timeout_s=ANSWER_WITHIN_S)
+    current = found.champion.current.run_id if found.champion.current else ""
+    message = f"{current or 'No run'} is the champion of {name}."
+    return ActionOutcome(message=message, go_to=address_of(name), document={"run_id": current})
+
+
 SUBJECT = ConsoleSubject(
     pages=[PageRoute(path="/models", show=models), PageRoute(path="/models/{name:path}", show=model)],
     api=[
@@ -273,6 +315,12 @@ SUBJECT = ConsoleSubject(
             summary="Restores an earlier champion: that of `to_run`, or without it the one before.",
             propose=propose_rollback,
             perform=rollback,
-        )
+        ),
+        ConsoleAction(
+            path="/models/{name:path}/-/approve",
+            summary="Promotes the challenger that waits for approval, that of `run`; or with `decision=reject` rejects it.",
+            propose=propose_approval,
+            perform=decide,
+        ),
     ],
 )

@@ -29,9 +29,14 @@ def grants_of(account: str) -> list[dict[str, Any]]:
 
 
 def needs(function: str) -> set[tuple[str, str]]:
-    """The permissions, each with its resource, for all calls that the function can reach."""
+    """The permissions, each with its resource, for all calls that the function can reach.
+
+    Functions that copy models also submit the jobs that score them.
+    """
     calls = calls_of(TOPOLOGY["functions"][function]["entry_point"])
-    return {(permission, thing_of(call, permission)) for call in calls for permission in permissions(call)}
+    scores = Call(name="GcsObjects.copy", bucket="champions") in calls
+    of_evaluations = {("iam.serviceAccounts.actAs", "account eval")} if scores else set[tuple[str, str]]()
+    return of_evaluations | {(permission, thing_of(call, permission)) for call in calls for permission in permissions(call)}
 
 
 def permissions(call: Call) -> list[str]:
@@ -136,9 +141,12 @@ def test_training_jobs_and_functions_that_only_listen_cannot_write_records() -> 
 
 
 def test_nobody_may_replace_or_delete_the_copy_of_a_champion() -> None:
-    grants = [
+    every = [
         grant for grant in (*GRANTS, *TABLE["team_grants"]) if grant["thing"] == {"bucket": "champions"}
     ]
+    apart = [grant for grant in every if grant.get("folders", [""])[0].startswith("_evaluations/")]
+    assert [grant["accounts"] for grant in apart] == [["eval"], ["team_eval"]]
+    grants = [grant for grant in every if grant not in apart and grant["role"] != "trainmaster_buckets"]
     given = {permission for grant in grants for permission in ROLES[grant["role"]]["permissions"]}
     assert given == {"storage.objects.create", "storage.objects.get", "storage.objects.list"}
     writers = {

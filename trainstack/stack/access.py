@@ -66,6 +66,7 @@ def _grants(topology: Topology, table: Mapping[str, Any], teams: Iterable[str]) 
         named = {
             "functions": [function.name for function in topology.functions],
             "team": [f"trainer-{team}"],
+            "team_eval": [f"eval-{team}"],
             "members": [],
         }
         ((kind, thing),) = row["thing"].items()

@@ -100,7 +100,7 @@ class ExaminedDeployment:
         """Every grant to a team's account, or on it. Members are people and groups, as whom nothing can be tested."""
         for team in teams:
             for row in self.grants["team_grants"]:
-                accounts = [f"trainer-{team}" if each == "team" else each for each in row["accounts"]]
+                accounts = [_of_team(each, team) for each in row["accounts"]]
                 for account in (each for each in accounts if each != "members"):
                     for thing in self._things_of(row, team=team):
                         yield self._expected_grant(row["role"], account, thing)
@@ -126,7 +126,7 @@ class ExaminedDeployment:
         if "folders" in row or "objects" in row:
             yield from self._parts(row, name, team)
         else:
-            yield from self._things(kind, f"trainer-{team}" if name == "team" else name, subscriptions)
+            yield from self._things(kind, _of_team(name, team), subscriptions)
 
     def _parts(self, row: Mapping[str, Any], name: str, team: str = "") -> Iterator[GrantTarget]:
         """The managed folders and the objects of a bucket that the row names."""
@@ -161,6 +161,11 @@ class ExaminedDeployment:
                     yield GrantTarget(kind=kind, name=subscription.rpartition("/")[2], resource=subscription)
             case _:
                 yield self.project_thing
+
+
+def _of_team(name: str, team: str) -> str:
+    """The account of the team that a name in team_grants stands for; any other name as it is."""
+    return {"team": f"trainer-{team}", "team_eval": f"eval-{team}"}.get(name, name)
 
 
 def deployment_of(*, project: str, region: str, topology: Path, builds: bool = True) -> ExaminedDeployment:

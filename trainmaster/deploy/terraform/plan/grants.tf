@@ -7,8 +7,12 @@ locals {
   accounts = merge(
     { for name in keys(local.functions) : name => { id = "tm-${name}", what = "the function ${name}" } },
     { for name, account in local.permissions.accounts : name => { id = "tm-${name}", what = account.what } },
-    { for team in keys(var.teams) : "trainer-${team}" => { id = "tm-trainer-${team}", what = "training jobs of the team ${team}" } }
+    { for team in keys(var.teams) : "trainer-${team}" => { id = "tm-trainer-${team}", what = "training jobs of the team ${team}" } },
+    { for team in keys(var.teams) : "eval-${team}" => { id = "tm-eval-${team}", what = "jobs that score models of the team ${team}" } }
   )
+
+  # Names in team_grants that stand for accounts of a team, and how these begin.
+  team_accounts = { team = "trainer", team_eval = "eval" }
 
   # Principals that exist outside the deployment: people and groups.
   outsiders = toset(flatten([for team in values(var.teams) : tolist(team.members)]))
@@ -54,7 +58,9 @@ locals {
       for grant in local.permissions.team_grants : [
         for account in flatten([
           for name in grant.accounts :
-          name == "team" ? ["trainer-${team}"] : name == "members" ? tolist(settings.members) : [name]
+          name == "members" ? tolist(settings.members) : [
+            can(local.team_accounts[name]) ? "${local.team_accounts[name]}-${team}" : name
+          ]
           ]) : [
           for on in concat(
             [for folder in try(grant.folders, []) : { kind = "folder", folder = folder, object = "" }],
@@ -67,8 +73,12 @@ locals {
               ? "projects/${var.project}/roles/${grant.role}"
               : grant.role
             )
-            kind   = on.kind
-            name   = values(grant.thing)[0] == "team" ? "trainer-${team}" : values(grant.thing)[0]
+            kind = on.kind
+            name = (
+              can(local.team_accounts[values(grant.thing)[0]])
+              ? "${local.team_accounts[values(grant.thing)[0]]}-${team}"
+              : values(grant.thing)[0]
+            )
             folder = replace(on.folder, "$${team}", team)
             object = replace(on.object, "$${team}", team)
           }

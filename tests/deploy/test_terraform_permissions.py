@@ -36,7 +36,9 @@ def needs(function: str) -> set[tuple[str, str]]:
     calls = calls_of(TOPOLOGY["functions"][function]["entry_point"])
     scores = Call(name="GcsObjects.copy", bucket="champions") in calls
     of_evaluations = {("iam.serviceAccounts.actAs", "account eval")} if scores else set[tuple[str, str]]()
-    return of_evaluations | {(permission, thing_of(call, permission)) for call in calls for permission in permissions(call)}
+    return of_evaluations | {
+        (permission, thing_of(call, permission)) for call in calls for permission in permissions(call)
+    }
 
 
 def permissions(call: Call) -> list[str]:
@@ -141,9 +143,7 @@ def test_training_jobs_and_functions_that_only_listen_cannot_write_records() -> 
 
 
 def test_nobody_may_replace_or_delete_the_copy_of_a_champion() -> None:
-    every = [
-        grant for grant in (*GRANTS, *TABLE["team_grants"]) if grant["thing"] == {"bucket": "champions"}
-    ]
+    every = [grant for grant in (*GRANTS, *TABLE["team_grants"]) if grant["thing"] == {"bucket": "champions"}]
     apart = [grant for grant in every if grant.get("folders", [""])[0].startswith("_evaluations/")]
     assert [grant["accounts"] for grant in apart] == [["eval"], ["team_eval"]]
     grants = [grant for grant in every if grant not in apart and grant["role"] != "trainmaster_buckets"]

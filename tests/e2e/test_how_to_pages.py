@@ -1,4 +1,4 @@
-"""Continuing a run, sweeps, weather and the Model Registry: every command of the pages is run, and must print what they show."""
+"""How-to pages: every command is run, and must print what they show."""
 
 import json
 import re
@@ -15,7 +15,13 @@ from .reader import DEADLINE_S, Reader, sections, with_commands
 
 PAGES = {
     name: ROOT / "docs" / "how-to" / f"{name}.md"
-    for name in ("continue-a-run", "sweeps", "rehearse-a-week", "register-champions")
+    for name in (
+        "continue-a-run",
+        "sweeps",
+        "rehearse-a-week",
+        "register-champions",
+        "evaluate-independently",
+    )
 }
 
 
@@ -56,6 +62,20 @@ def test_the_runs_of_a_sweep_are_one_table(reader: Reader) -> None:
     values = [float(line.split()[-2].rstrip("*")) for line in table[1:]]
     assert (len(values), values) == (3, sorted(values, reverse=True))
     reader.follow("End them all")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(DEADLINE_S)
+@pytest.mark.parametrize("reader", ["evaluate-independently"], indirect=True)
+def test_a_run_that_claims_to_be_perfect_stays_a_challenger_until_it_is_better_and_approved(
+    reader: Reader,
+) -> None:
+    for title in with_commands(PAGES["evaluate-independently"]):
+        if title == "Stop":
+            champion = json.loads(reader.run("trainmaster champions show slope -o json"))
+            assert [reign["value"] for reign in champion["history"]] == pytest.approx([0.2, 0.0])
+            assert champion["current"]["approved_by"]["name"]
+        reader.follow(title)
 
 
 @pytest.mark.slow

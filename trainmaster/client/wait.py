@@ -22,6 +22,8 @@ PAUSE_GROWTH = 1.5
 SETTLED_WITHIN_S = 15.0
 """The service looks for late lines of the log for longer, and a large model takes longer to copy; a caller that waits for
 a run need not."""
+EVALUATED_WITHIN_S = 120.0
+"""The same for a run whose model another job scores."""
 T = TypeVar("T")
 
 
@@ -87,13 +89,14 @@ def wait_until_settled(clients: "Clients", run: Run) -> Run:
     """
     if _is_settled(run):
         return run
-    deadline = time.monotonic() + SETTLED_WITHIN_S
+    within_s = EVALUATED_WITHIN_S if run.record.awaits_evaluation else SETTLED_WITHIN_S
+    deadline = time.monotonic() + within_s
     try:
         return poll(
             clients.context,
             lambda: read_again(clients, run, deadline=deadline),
             _is_settled,
-            timeout_s=SETTLED_WITHIN_S,
+            timeout_s=within_s,
         )
     except (TimedOut, NoStack):
         return run

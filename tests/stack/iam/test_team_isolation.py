@@ -86,6 +86,26 @@ def test_a_teams_job_cannot_write_drops_champions_or_records_of_its_own_team_eit
 
 
 @each_way
+def test_only_the_teams_evaluation_writes_the_numbers_that_decide(
+    served: Served, team: str, other: str
+) -> None:
+    numbers, account = f"_evaluations/{team}/m/run/metrics.json", f"tm-eval-{team}"
+    for stranger in ("tm-trainer", f"tm-trainer-{team}", f"tm-trainer-{other}", f"tm-eval-{other}"):
+        assert "storage.objects.create" in denied(served.upload(CHAMPIONS, numbers, stranger))
+    assert served.upload(CHAMPIONS, numbers, account).status_code == 200
+    for stranger in (f"tm-trainer-{team}", f"tm-trainer-{other}", f"tm-eval-{other}"):
+        path = f"/storage/v1/b/{CHAMPIONS}/o/{numbers.replace('/', '%2F')}"
+        assert "storage.objects.delete" in denied(served.call("DELETE", "storage", path, stranger))
+    assert served.read(CHAMPIONS, f"{team}/m/run/model/weights", account).status_code == 200
+    assert "storage.objects.create" in denied(
+        served.upload(CHAMPIONS, f"{team}/m/run/model/weights", account)
+    )
+    theirs = [(CHAMPIONS, f"{other}/m/run/model/weights"), (MODELS, f"{team}/m/run/model/weights")]
+    for bucket, name in (*theirs, (DATA, f"{other}/train.csv"), (LEDGER, f"champions/{team}/m.json")):
+        assert "storage.objects.get" in denied(served.read(bucket, name, account))
+
+
+@each_way
 def test_a_teams_job_uses_its_own_folders(served: Served, team: str, other: str) -> None:
     account = f"tm-trainer-{team}"
     assert served.upload(MODELS, f"{team}/m/run/model/weights", account).status_code == 200
@@ -114,7 +134,11 @@ def test_a_teams_job_may_read_its_marker_where_tensorflow_looks_for_a_parent(
 def test_a_teams_job_can_start_no_job_and_the_functions_one_of_each_team(
     served: Served, team: str, other: str
 ) -> None:
-    body = job(email(f"tm-trainer-{team}"))
+    body, scoring = job(email(f"tm-trainer-{team}")), job(email(f"tm-eval-{team}"))
+    for submitter in ("tm-on-job-log", "tm-on-tick"):
+        assert served.call("POST", "vertex", f"/v1/{JOBS}", submitter, json=scoring).status_code == 200
+    refused = served.call("POST", "vertex", f"/v1/{JOBS}", "tm-on-request-uploaded", json=scoring)
+    assert "permission to act as" in refused.json()["error"]["message"]
     assert denied(served.call("POST", "vertex", f"/v1/{JOBS}", f"tm-trainer-{team}", json=body))
     assert (
         served.call("POST", "vertex", f"/v1/{JOBS}", "tm-on-request-uploaded", json=body).status_code == 200

@@ -142,8 +142,9 @@ class Examination:
 
     @property
     def archives(self) -> tuple[Packed, ...]:
-        """What is sent first."""
-        return tuple(filter(None, (self.packed, self.evaluator)))
+        """What is sent first: two scripts of one folder have one archive."""
+        found = filter(None, (self.packed, self.evaluator))
+        return tuple({packed.sha256: packed for packed in found}.values())
 
     @property
     def refusal(self) -> str:
@@ -152,7 +153,7 @@ class Examination:
             return f"{self.faulty} is {use_of(self.kind, self.faulty)}"
         if self.faults:
             return "\n".join(line for fault in self.faults for line in lines_of_fault(fault, self.faulty))
-        if len(self.local_scripts) > len(self.archives):
+        if len(self.local_scripts) > sum(packed is not None for packed in (self.packed, self.evaluator)):
             return (
                 "The request names a script of your machine, which must be packed and uploaded with it. "
                 "Save the request beside the script, and run: trainmaster submit FILE"

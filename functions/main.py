@@ -30,6 +30,7 @@ from trainmaster.orchestrator.core.retraining.signals import (
     parse_notice,
 )
 from trainmaster.orchestrator.flows.intake import answer_entry, take_message, take_upload
+from trainmaster.orchestrator.flows.notify import send_notice
 from trainmaster.orchestrator.flows.queue_pass import complete_and_admit
 from trainmaster.orchestrator.flows.retraining.events import take_notice, take_signal
 from trainmaster.orchestrator.flows.scheduled import take_tick
@@ -72,6 +73,7 @@ def _entry_point(flow: Flow) -> Callable[[CloudEvent], None]:
                     result.severity,
                     result.message,
                     run_id=result.run_id,
+                    receiver=result.receiver,
                     event=result.event,
                     **context,
                 )
@@ -156,6 +158,12 @@ def on_notice(envelope: Envelope) -> Iterable[FlowResult]:
     if isinstance(parsed, Ignored):
         return [FlowResult(message=f"ignored: {parsed.reason}", severity="DEBUG")]
     return take_notice(_services(), parsed)
+
+
+@_entry_point
+def on_notice_out(envelope: Envelope) -> Iterable[FlowResult]:
+    """The same notice, for the policy's receivers outside Google Cloud."""
+    return send_notice(_services(), _wiring().receivers, pubsub_message(envelope))
 
 
 def _signalled(parsed: Signal | Ignored) -> Iterable[FlowResult]:

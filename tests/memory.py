@@ -24,7 +24,9 @@ from trainmaster.orchestrator.core.errors import (
 )
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind, job_name, job_region, location_region
 from trainmaster.orchestrator.core.names import RUN_LABEL, object_uri
+from trainmaster.orchestrator.core.notices.deliveries import Answer
 from trainmaster.orchestrator.core.notices.notice import Notice
+from trainmaster.orchestrator.core.notices.payloads import Post
 from trainmaster.orchestrator.core.policy.pools import PoolState
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Trial
@@ -410,3 +412,20 @@ class MemoryNotices:
 
     def publish(self, notice: Notice) -> None:
         self.published.append(notice)
+
+
+@dataclass
+class MemoryReceivers:
+    """Receivers that answer by the host of the URL: with these statuses in order, then with the last one; else with 200."""
+
+    secrets: dict[str, str] = field(default_factory=dict)
+    answers: dict[str, list[int]] = field(default_factory=dict)
+    posts: list[Post] = field(default_factory=list)
+
+    def secret(self, name: str) -> str | None:
+        return self.secrets.get(name)
+
+    def post(self, post: Post) -> Answer:
+        self.posts.append(post)
+        statuses = self.answers.get(post.url.split("/")[2], [200])
+        return Answer(status=statuses.pop(0) if len(statuses) > 1 else statuses[0])

@@ -25,3 +25,5 @@ class LogEvent(StrEnum):
     """A tick ended before every active run, rule or dropped rule had its turn."""
     QUARANTINED = "quarantined"
     """A rule, or a dropped rule, failed too often, and gets no turn until its file is dropped again."""
+    NOTICE_EMAIL = "notice_email"
+    """A notice for the addresses of `receiver`: an alert policy of that receiver matches the line, and sends it."""

@@ -35,7 +35,8 @@ REQUIRED = {
 class Settings:
     """The deployment, as the environment describes it. An endpoint of None means Google Cloud.
 
-    `target` without a service account: Vertex AI chooses that of a job whose request names none.
+    `target` without a service account: Vertex AI chooses that of a job whose request names none. `secrets_dir` has the
+    secrets of notices' receivers; `loopback_receiver` is HOST:PORT of a local stack's own receiver.
     """
 
     target: Target
@@ -47,6 +48,8 @@ class Settings:
     schemas_dir: Path
     vertex_endpoint: str | None
     logging_endpoint: str | None
+    secrets_dir: Path | None = None
+    loopback_receiver: str | None = None
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -98,6 +101,8 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         schemas_dir=schemas_dir(SOURCE_DIR),
         vertex_endpoint=environment.get("VERTEX_EMULATOR_HOST") or None,
         logging_endpoint=environment.get("LOGGING_EMULATOR_HOST") or None,
+        secrets_dir=Path(secrets) if (secrets := environment.get("TRAINMASTER_SECRETS")) else None,
+        loopback_receiver=environment.get("LOOPBACK_RECEIVER") or None,
     )
 
 

@@ -13,6 +13,7 @@ from trainmaster.orchestrator.adapters.cloud_logging import CloudJobLogs
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.model_registry import VertexModels
 from trainmaster.orchestrator.adapters.pubsub import PubsubNotices
+from trainmaster.orchestrator.adapters.receivers import InternetReceivers
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
 from trainmaster.orchestrator.core.admission.cost import currency_problem
 from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
@@ -65,6 +66,7 @@ class Wiring:
             clock=clock,
         )
         self._hint_reads = HintReads(clock)
+        self.receivers = InternetReceivers(secrets=settings.secrets_dir, loopback=settings.loopback_receiver)
         self.arrival_log = ArrivalLog(objects, settings.buckets.ledger, clock)
 
     def services(self) -> Services:

@@ -16,9 +16,11 @@ from trainmaster.orchestrator.core.notices.notice import (
     RULE_QUARANTINED,
     RUN_RETRIED,
     RUN_TYPES,
+    TEST,
     ApprovalPayload,
     CapPayload,
     ChampionPayload,
+    ReceiverPayload,
     RulePayload,
     RunPayload,
 )
@@ -35,6 +37,7 @@ def test_the_schema_has_exactly_these_types() -> None:
         CAP_REACHED,
         RUN_RETRIED,
         APPROVAL_NEEDED,
+        TEST,
     )
     assert sorted(SCHEMA["properties"]["type"]["enum"]) == sorted([*RUN_TYPES.values(), *others])
 
@@ -47,6 +50,7 @@ def test_the_schema_has_exactly_these_types() -> None:
         ("approval", ApprovalPayload),
         ("rule", RulePayload),
         ("cap", CapPayload),
+        ("test", ReceiverPayload),
     ],
 )
 def test_a_payload_has_the_fields_of_the_schema(name: str, payload: Any) -> None:
@@ -57,6 +61,6 @@ def test_a_payload_has_the_fields_of_the_schema(name: str, payload: Any) -> None
 
 
 def test_a_type_is_written_in_the_room_of_notices_alone() -> None:
-    literal = re.compile(r"""["']trainmaster\.(run|champion|rule|cap)\.""")
+    literal = re.compile(r"""["']trainmaster\.(run|champion|rule|cap|notice)\.""")
     product = [*(ROOT / "trainmaster").rglob("*.py"), *(ROOT / "functions").rglob("*.py")]
     assert [path.name for path in product if literal.search(path.read_text())] == ["notice.py"]

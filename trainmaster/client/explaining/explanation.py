@@ -9,7 +9,7 @@ from trainmaster.client.errors import NotFound, service_errors
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.logs.read import JobLogReader, Selection
 from trainmaster.client.rules.champions import find_champion
-from trainmaster.client.runs.facts import candidate_of, console_uri, installed_uri
+from trainmaster.client.runs.facts import candidate_of, installed_uri
 from trainmaster.client.runs.queue_listing import Waits, waiting_place
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.watch.now import tuning_now
@@ -17,7 +17,7 @@ from trainmaster.orchestrator.core.admission.candidates import pools_of
 from trainmaster.orchestrator.core.champions.champion import Reign
 from trainmaster.orchestrator.core.completion.explanation import cut_lines
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.job_names import job_id
+from trainmaster.orchestrator.core.job_names import console_uri, job_id
 from trainmaster.orchestrator.core.names import has_form_of_run_id
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.record import RunRecord

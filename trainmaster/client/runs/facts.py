@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from trainmaster.client.terminal import plural
 from trainmaster.orchestrator.core.admission.candidates import Candidate, current_candidate
-from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind, job_region
+from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 from trainmaster.orchestrator.core.requests.script import INSTALLED
 from trainmaster.orchestrator.core.requests.spec import Script
 from trainmaster.orchestrator.core.runs.index import IndexRow
@@ -19,13 +19,6 @@ TIMED_OUT = "timed_out"
 EARLY_ENDS = frozenset({RunState.CANCELLED, RunState.FAILED})
 """The service may not have seen the last metrics of such a run."""
 SHOWN_STATES = (*(state.value for state in RunState), TIMED_OUT)
-
-
-def console_uri(job_name: str) -> str:
-    """The job's page in the Google Cloud console, as google-cloud-aiplatform 1.x composes it (read 2026-11-23)."""
-    project = job_name.split("/")[1]
-    where = f"locations/{job_region(job_name)}/training/{job_id(job_name)}"
-    return f"https://console.cloud.google.com/agent-platform/{where}?project={project}"
 
 
 def candidate_of(record: RunRecord) -> Candidate | None:

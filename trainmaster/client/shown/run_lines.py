@@ -7,7 +7,6 @@ from decimal import Decimal
 
 from trainmaster.client.runs.facts import (
     candidate_of,
-    console_uri,
     cost_so_far,
     has_timed_out,
     installed_uri,
@@ -25,7 +24,7 @@ from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import TextPlace
 from trainmaster.orchestrator.core.documents.values import mapping_at
-from trainmaster.orchestrator.core.job_names import job_id, job_region
+from trainmaster.orchestrator.core.job_names import console_uri, job_id, job_region
 from trainmaster.orchestrator.core.names import has_form_of_run_id, in_team
 from trainmaster.orchestrator.core.policy.currency import shown_money
 from trainmaster.orchestrator.core.requests.spec import Script

@@ -22,12 +22,14 @@
     │       └── ActAsDenied    -        this deployment may not act as the job's service account
     ├── SubmissionUnknown      retry    it is not known yet whether the job was created
     ├── JobNotFound            -        Vertex AI has no such job
-    └── ReasonPending          retry    a job failed so recently that its reason is not available yet
+    ├── ReasonPending          retry    a job failed so recently that its reason is not available yet
+    └── ReceiversLeft          retry    a notice must be sent again to some of its receivers
 
 `retry` and `ack` are what the entry point does when the error reaches it. `-` marks an error that the flow always
 handles; if one reaches the entry point all the same, it is retried.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import ClassVar
 
@@ -199,3 +201,11 @@ class JobNotFound(TrainmasterError):
 class ReasonPending(TrainmasterError):
     def __init__(self, job_name: str) -> None:
         super().__init__(f"Vertex AI does not say yet why {job_name} failed")
+
+
+class ReceiversLeft(TrainmasterError):
+    """`reasons`: why each of the receivers that are left, by name, did not get it."""
+
+    def __init__(self, notice_id: str, reasons: Mapping[str, str]) -> None:
+        left = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        super().__init__(f"notice {notice_id} has not reached {left}")

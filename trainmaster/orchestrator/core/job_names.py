@@ -55,6 +55,12 @@ def _job(name: str) -> re.Match[str]:
     return match
 
 
+def console_uri(name: str) -> str:
+    """The job's page in the Google Cloud console, as google-cloud-aiplatform 1.x composes it (read 2026-11-23)."""
+    where = f"locations/{job_region(name)}/training/{job_id(name)}"
+    return f"https://console.cloud.google.com/agent-platform/{where}?project={name.split('/')[1]}"
+
+
 def job_id(name: str) -> str:
     """The id of the job with this full name, as in its log entries.
 

@@ -17,6 +17,7 @@ from trainmaster.orchestrator.stores.admission import PoolMarks, Queue, Slots, S
 from trainmaster.orchestrator.stores.arrivals import Arrivals
 from trainmaster.orchestrator.stores.attempts import Attempts
 from trainmaster.orchestrator.stores.champions import ChampionCopies, Champions
+from trainmaster.orchestrator.stores.deliveries import Deliveries
 from trainmaster.orchestrator.stores.inbox import Inbox, Models
 from trainmaster.orchestrator.stores.ledger import Ledger
 from trainmaster.orchestrator.stores.rule_data import RuleData, WatchedObjects
@@ -90,17 +91,19 @@ class Services:
         self.pool_marks = PoolMarks(objects, buckets.ledger)
         self.starts = Starts(objects, buckets.ledger)
         self.attempts = Attempts(objects, buckets.ledger)
+        self.deliveries = Deliveries(objects, buckets.ledger)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FlowResult:
-    """One line for the log: what a flow did. Metrics count it by its `event`.
+    """One line for the log: what a flow did. Metrics count it by its `event`. `receiver`: of a notice.
 
     `made_room`: a run ended, so waiting runs may be admitted now. `is_due`: the run waits only for its turn.
     """
 
     message: str
     run_id: str = ""
+    receiver: str = ""
     severity: str = "INFO"
     made_room: bool = False
     is_due: bool = False

@@ -7,7 +7,9 @@ from typing import Protocol
 from trainmaster.orchestrator.core.champions.registration import ModelUpload, ModelVersion
 from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
 from trainmaster.orchestrator.core.job_names import JobKind
+from trainmaster.orchestrator.core.notices.deliveries import Answer
 from trainmaster.orchestrator.core.notices.notice import Notice
+from trainmaster.orchestrator.core.notices.payloads import Post
 from trainmaster.orchestrator.core.policy.pools import PoolState
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job
@@ -142,4 +144,16 @@ class Notices(Protocol):
 
     def publish(self, notice: Notice) -> None:
         """Publish the notice; returns once the service has accepted it. Subscribers may receive it more than once."""
+        ...
+
+
+class Receivers(Protocol):
+    """Receivers of notices outside Google Cloud. No method raises: an error's text could quote a secret."""
+
+    def secret(self, name: str) -> str | None:
+        """The current value of the secret; None if there is none, or more than a line of ASCII."""
+        ...
+
+    def post(self, post: Post) -> Answer:
+        """Send it once, within 10 seconds, and to public addresses only; redirects are not followed."""
         ...

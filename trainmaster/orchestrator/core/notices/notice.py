@@ -24,6 +24,7 @@ CHAMPION_ROLLED_BACK = "trainmaster.champion.rolled_back.v1"
 APPROVAL_NEEDED = "trainmaster.champion.approval_needed.v1"
 RULE_QUARANTINED = "trainmaster.rule.quarantined.v1"
 CAP_REACHED = "trainmaster.cap.reached.v1"
+TEST = "trainmaster.notice.test.v1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +112,13 @@ class CapPayload:
     run_id: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReceiverPayload:
+    """A user tries whether notices reach this receiver of the policy."""
+
+    receiver: str
+
+
 def run_entered(record: RunRecord, number: int, record_uri: str) -> Notice:
     """The notice of step `number` of the run's history, counted from 0."""
     step = record.history[number]
@@ -162,6 +170,11 @@ def rule_quarantined(rule: RulePayload, at: datetime) -> Notice:
 
 def cap_reached(reached: CapPayload, at: datetime) -> Notice:
     return _notice(f"caps/{reached.window}", CAP_REACHED, reached.window, at, reached)
+
+
+def receiver_test(receiver: str, test_id: str, at: datetime) -> Notice:
+    """The notice of `trainmaster notices test`, which only the receiver of this name gets."""
+    return _notice(f"tests/{receiver}/{test_id}", TEST, receiver, at, ReceiverPayload(receiver=receiver))
 
 
 def _notice(notice_id: str, notice_type: str, subject: str, at: datetime, payload: object) -> Notice:

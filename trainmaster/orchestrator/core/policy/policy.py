@@ -18,6 +18,7 @@ from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.names import in_team, object_uri
 from trainmaster.orchestrator.core.policy.admission import Admission, normalize_admission
 from trainmaster.orchestrator.core.policy.pools import RunPool, pool_problems
+from trainmaster.orchestrator.core.policy.receivers import Receiver, receiver_problems
 from trainmaster.orchestrator.core.policy.registry import Registry, normalize_registry
 
 
@@ -191,6 +192,8 @@ class Policy:
     admission: Admission = field(default_factory=Admission)
     registry: Registry = field(default_factory=Registry)
     evaluation: EvaluationPolicy = field(default_factory=EvaluationPolicy)
+    notify: tuple[Receiver, ...] = ()
+    """Who gets notices outside Google Cloud."""
     teams: Mapping[str, Team] = field(default_factory=dict)
     """By name. Without any, the deployment has one team, without folders."""
     team: str | None = None
@@ -241,7 +244,7 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
 
     Raises:
         ValueError: the document is not a policy, has an unknown name in `${…}`, an invalid NFS network, teams that are
-            ambiguous, or impossible pools.
+            ambiguous, impossible pools, or receivers to which nothing may be sent.
     """
     policy = decoded(Policy, _with_names(_spelled_out(document), names))
     models_bucket, project = names.get("models_bucket", ""), names.get("project", "")
@@ -252,7 +255,8 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
     problem = teams_problem(policy.teams, needs_teams=per_team, project=policy.project)
     counts = {name: row.accelerators or {} for row in policy.machines for name in row.types}
     of_pools = pool_problems(policy.pools, regions=policy.regions, counts=counts, teams=policy.teams)
-    if problems := [*filter(None, [problem]), *of_pools]:
+    of_receivers = receiver_problems(policy.notify, policy.teams)
+    if problems := [*filter(None, [problem]), *of_pools, *of_receivers]:
         raise ValueError("; ".join(problems))
     return policy
 

@@ -122,7 +122,16 @@ def index_object(created_at: datetime, run_id: str) -> str:
     Raises:
         TypeError: the time is naive.
     """
-    return f"{INDEX_PREFIX}{(_LATEST - created_at) // _MICROSECOND:0{_TIME_CHARS}}-{run_id}"
+    return f"{INDEX_PREFIX}{newest_first(created_at)}-{run_id}"
+
+
+def newest_first(moment: datetime) -> str:
+    """The microseconds from the moment until the year 10000: of two, the later one's sorts first.
+
+    Raises:
+        TypeError: the time is naive.
+    """
+    return f"{(_LATEST - moment) // _MICROSECOND:0{_TIME_CHARS}}"
 
 
 def row_metadata(row: IndexRow) -> dict[str, str]:

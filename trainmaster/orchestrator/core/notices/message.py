@@ -1,0 +1,111 @@
+"""A notice in one line: what happened to which model, its metrics beside the champion's, its cost, link and command."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from trainmaster.orchestrator.core.documents.faults import cut
+from trainmaster.orchestrator.core.job_names import console_uri
+from trainmaster.orchestrator.core.notices.notice import (
+    CAP_REACHED,
+    CHAMPION_PROMOTED,
+    CHAMPION_ROLLED_BACK,
+    RULE_QUARANTINED,
+    TEST,
+    Notice,
+)
+from trainmaster.orchestrator.core.notices.routing import state_of_notice
+from trainmaster.orchestrator.core.policy.currency import shown_money
+from trainmaster.orchestrator.core.runs.record import RunRecord, metrics_of
+
+METRICS_MAX = 4
+PART_MAX_CHARS = 300
+"""Of a reason or a name; Slack shows 4,000 characters of a text as one message."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """`text` says what happened; `link` is the job's page in the console, `command` shows more. All are one line."""
+
+    text: str
+    command: str
+    link: str | None = None
+
+    @property
+    def line(self) -> str:
+        return " · ".join(part for part in (self.text, self.link, self.command) if part)
+
+
+def other_run(notice: Notice) -> str | None:
+    """The run that was champion when the notice's run ended or was promoted."""
+    verdict = notice.data.get("champion")
+    compared = verdict.get("compared_with") if isinstance(verdict, Mapping) else notice.data.get("replaces")
+    return compared if isinstance(compared, str) and compared != notice.data.get("run_id") else None
+
+
+def message_of(notice: Notice, record: RunRecord | None, champion: RunRecord | None) -> Message:
+    """The message. `record` is the notice's run's, `champion` that of `other_run`; None: not known any more."""
+    run_id = _text(notice.data.get("run_id"))
+    parts = [_what(notice, run_id), *_metrics(record, champion), *_verdict(notice), *_cost(record)]
+    job = record.job if record and notice.type != CAP_REACHED else None
+    return Message(
+        text=", ".join(filter(None, parts)),
+        link=console_uri(job.name) if job else None,
+        command=shlex.join(["trainmaster", *_command(notice, run_id)]),
+    )
+
+
+def _what(notice: Notice, run_id: str) -> str:
+    model = _text(notice.data.get("model_name"))
+    reason = _text(notice.data.get("reason"))
+    match notice.type:
+        case kind if kind == TEST:
+            return f"a test notice for {_text(notice.data.get('receiver'))}"
+        case kind if kind == CAP_REACHED:
+            return f"the cap {_text(notice.data.get('window'))} is reached: {reason}"
+        case kind if kind == RULE_QUARANTINED:
+            return f"the rule {_text(notice.data.get('rule_id'))} of {model} is in quarantine: {reason}"
+        case kind if kind == CHAMPION_PROMOTED:
+            return f"{model}: {run_id} is the new champion"
+        case kind if kind == CHAMPION_ROLLED_BACK:
+            return f"{model}: {run_id} is champion again"
+    error = notice.data.get("error")
+    why = reason or (_text(error.get("message")) if isinstance(error, Mapping) else "")
+    state = state_of_notice(notice).replace("_", " ")
+    return f"{model or 'a request'}: {run_id} {state}{why and f': {why}'}"
+
+
+def _metrics(record: RunRecord | None, champion: RunRecord | None) -> Iterator[str]:
+    if record is None or record.model is None:
+        return
+    before = metrics_of(champion) if champion else {}
+    for name, value in sorted(metrics_of(record).items())[:METRICS_MAX]:
+        beside = f" (champion {before[name]:.4g})" if name in before else ""
+        yield f"{_text(name)} {value:.4g}{beside}"
+
+
+def _verdict(notice: Notice) -> Iterator[str]:
+    verdict = notice.data.get("champion")
+    if isinstance(verdict, Mapping):
+        yield "the new champion" if verdict.get("promoted") is True else "not champion"
+
+
+def _cost(record: RunRecord | None) -> Iterator[str]:
+    cost = record.completion.cost if record and record.completion else None
+    if cost is not None and cost.total is not None:
+        yield f"cost {shown_money(cost.total, cost.currency)}"
+
+
+def _command(notice: Notice, run_id: str) -> list[str]:
+    if notice.type == RULE_QUARANTINED:
+        return ["rules", "show", _text(notice.data.get("rule_id"))]
+    return ["notices", "ls"] if notice.type == TEST else ["why", run_id]
+
+
+def _text(value: object) -> str:
+    """A text of the notice on one line, short."""
+    text = value if isinstance(value, str) else ""
+    line = " ".join(
+        "".join(char if char.isprintable() else " " for char in text[: 4 * PART_MAX_CHARS]).split()
+    )
+    return cut(line, PART_MAX_CHARS)

@@ -1,0 +1,136 @@
+"""The receivers of notices outside Google Cloud: what the policy says of them, and which addresses they may have."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from urllib.parse import urlsplit
+
+from trainmaster.orchestrator.core.documents.faults import listed
+
+LOOPBACK_HOST = "receiver.localhost"
+"""The host, with http, by which a policy names a local stack's own receiver. No name below `localhost` leaves a machine.
+
+Source: https://www.rfc-editor.org/rfc/rfc6761#section-6.3
+"""
+GITHUB = "https://api.github.com"
+_NAT64 = IPv6Network("64:ff9b::/96")
+_MODEL_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class When:
+    """Which notices a receiver gets: those of every team, state or model that is None."""
+
+    teams: tuple[str, ...] | None = None
+    states: tuple[str, ...] | None = None
+    models: tuple[str, ...] | None = None
+    """Patterns of names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlackHook:
+    """An incoming webhook of Slack, whose whole URL is the secret."""
+
+    secret: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Webhook:
+    """A server that gets a CloudEvent, signed with the secret."""
+
+    url: str
+    secret: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mail:
+    """Addresses that Cloud Monitoring writes to; for Terraform only."""
+
+    to: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitStatus:
+    """A repository `owner/name`, of whose commits a run's may be one; the secret is a token that may set their status."""
+
+    repository: str
+    secret: str
+    api: str = GITHUB
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receiver:
+    """One receiver: exactly one of the four kinds. `secret` names a secret of Secret Manager in the deployment's project."""
+
+    name: str
+    slack: SlackHook | None = None
+    webhook: Webhook | None = None
+    email: Mail | None = None
+    github: CommitStatus | None = None
+    when: When = field(default_factory=When)
+
+    @property
+    def secret(self) -> str | None:
+        """The name of its secret; None for e-mail, which needs none."""
+        kind = self.slack or self.webhook or self.github
+        return kind.secret if kind else None
+
+
+def receiver_problems(receivers: Sequence[Receiver], teams: Collection[str]) -> Iterator[str]:
+    """Everything that is wrong with the policy's receivers beside what its schema refuses, each with its repair."""
+    for number, receiver in enumerate(receivers):
+        at, when = f"notify[{number}]", receiver.when
+        if receiver.name in [other.name for other in receivers[:number]]:
+            yield f"{at}.name: {receiver.name!r} is there twice: give each receiver a name of its own"
+        if receiver.webhook and (problem := url_problem(receiver.webhook.url)):
+            yield f"{at}.webhook.url: {problem}"
+        if receiver.github and (problem := url_problem(receiver.github.api)):
+            yield f"{at}.github.api: {problem}"
+        if unknown := sorted(set(when.teams or ()) - set(teams)):
+            known = listed(sorted(teams)) or "there are none"
+            yield f"{at}.when.teams: {listed(unknown)} is none of the policy's teams ({known}): write a team's name"
+        for pattern in when.models or ():
+            if not set(pattern) <= _MODEL_CHARS:
+                allowed = "lower-case letters, digits, '_', '-' and '*'"
+                yield f"{at}.when.models: no model's name matches {pattern!r}: write {allowed}"
+
+
+def url_problem(url: str) -> str | None:
+    """Why nothing may be sent to the URL, with the repair; None if its host's address decides. It is never quoted."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return "it is not a URL: write https://HOST/PATH"
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        return "credentials may be in it, and users read the policy: leave out USER@, ?… and #…"
+    if parts.scheme == "http" and parts.netloc == LOOPBACK_HOST:
+        return None
+    if parts.scheme != "https" or not host:
+        return "it does not begin with https://: write https://HOST/PATH"
+    if not url.isascii() or any(char.isspace() or not char.isprintable() for char in url):
+        return "it has characters that no URL has: encode them as %XX"
+    return _host_problem(host)
+
+
+def _host_problem(host: str) -> str | None:
+    private = "its address is private, and receivers have public ones: name a public host"
+    if host == "localhost" or host.endswith((".localhost", ".internal", ".local")):
+        return private
+    try:
+        return None if is_public(ip_address(host)) else private
+    except ValueError:
+        last = host.rstrip(".").rpartition(".")[2]
+        # As browsers and inet_aton read it, 127.1 and 0x7f000001 are addresses too.
+        return private if last.isdecimal() or last.startswith("0x") else None
+
+
+def is_public(address: IPv4Address | IPv6Address) -> bool:
+    """Whether the address is one of the internet, also that of the IPv4 host behind an IPv6 address."""
+    if isinstance(address, IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if address in _NAT64:
+            inner = IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public(inner)
+    return address.is_global and not address.is_multicast

@@ -9,9 +9,11 @@ from tests.contract.boundaries import At
 from tests.contract.candidates import drop, stock_out
 from tests.contract.hostile import HostileWorld, state_of
 from tests.contract.rooms import TWO_REGIONS, Room, launched, limited
+from tests.contract.test_notify import MAIL, NoticeWorld
 from tests.contract.world import LEDGER, REGION, ROOT, World
 from tests.narrowing import present
 from trainmaster.orchestrator.core.errors import ServiceFailed
+from trainmaster.orchestrator.core.notices.notice import receiver_test
 from trainmaster.orchestrator.core.policy.admission import Limit
 from trainmaster.orchestrator.core.runs.job import Failure, JobState
 from trainmaster.orchestrator.flows.services import FlowResult
@@ -103,6 +105,11 @@ def rule_that_keeps_failing() -> Sequence[FlowResult]:
     return [line for _ in range(ATTEMPTS_MAX + 1) for line in world.minute()]
 
 
+def notice_by_email() -> Sequence[FlowResult]:
+    world = NoticeWorld(MAIL)
+    return world.deliver(receiver_test("mail", "1", world.clock.now()))
+
+
 SCENES: Sequence[tuple[LogEvent, Callable[[], Sequence[FlowResult]]]] = [
     *((LogEvent.JOB_ENDED, lambda state=state: job_reported_by_its_log(state)) for state in
       (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED)),
@@ -118,6 +125,7 @@ SCENES: Sequence[tuple[LogEvent, Callable[[], Sequence[FlowResult]]]] = [
     (LogEvent.RECONCILE_BEHIND, reconcile_without_time_for_all),
     (LogEvent.RECONCILE_BEHIND, rules_without_time_for_all),
     (LogEvent.QUARANTINED, rule_that_keeps_failing),
+    (LogEvent.NOTICE_EMAIL, notice_by_email),
 ]  # fmt: skip
 
 

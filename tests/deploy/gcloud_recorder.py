@@ -15,12 +15,12 @@ from tests.judges.discovery import api
 
 SERVICES = {
     "artifactregistry": "v1", "cloudbilling": "v1", "cloudkms": "v1", "cloudresourcemanager": "v1", "cloudscheduler": "v1",
-    "eventarc": "v1", "iam": "v1", "logging": "v2", "pubsub": "v1", "run": "v1", "serviceusage": "v1", "storage": "v1",
+    "eventarc": "v1", "iam": "v1", "logging": "v2", "pubsub": "v1", "run": "v1", "secretmanager": "v1", "serviceusage": "v1", "storage": "v1",
     "workloadidentity": "v1",
 }  # fmt: skip
 """The version of each that gcloud calls."""
 _AFTER = (
-    "projects", "namespaces", "locations", "operations", "subscriptions", "topics", "serviceAccounts", "services", "b", "o", "managedFolders", "keyRings", "cryptoKeys",
+    "projects", "namespaces", "locations", "operations", "subscriptions", "topics", "serviceAccounts", "services", "b", "o", "managedFolders", "keyRings", "cryptoKeys", "secrets", "versions",
 )  # fmt: skip
 """Path segments that a name follows."""
 _OBJECT = {

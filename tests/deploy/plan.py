@@ -11,6 +11,12 @@ from typing import Any
 from tests.deploy.hcl import TERRAFORM
 
 PROJECT, REGION, NUMBER = "parity-project", "europe-west4", "123456789012"
+NOTIFY = {
+    "ops": {"secret": "hmac"},
+    "chat": {"secret": "hmac"},
+    "mail": {"to": ["a@example.com", "b@example.com"]},
+}
+"""Receivers of notices, two with the same secret."""
 TERRAFORM_BINARY = shutil.which("terraform")
 
 
@@ -26,6 +32,7 @@ def plan(*teams: str) -> dict[str, Any]:
     names = [
         "topology", "topics", "buckets", "builds_bucket", "ledger_days", "repository", "functions", "triggers", "subscriptions", "sinks",
         "schedules", "accounts", "agents", "custom_roles", "grants", "folders", "printed", "metrics", "alerts", "dashboard",
+        "notices", "notice_addresses",
     ]  # fmt: skip
     settings = {
         team: {"members": [f"group:{team}@example.com"], "requests_topic": f"trainmaster-requests-{team}"}
@@ -42,6 +49,7 @@ def plan(*teams: str) -> dict[str, Any]:
             f"-var=region={REGION}",
             f"-var=project_number={NUMBER}",
             f"-var=teams={json.dumps(settings)}",
+            f"-var=notify={json.dumps(NOTIFY)}",
         ],
         input=f"jsonencode({{{wanted}}})",
         cwd=TERRAFORM / "plan",

@@ -27,6 +27,7 @@ THINGS = {
     "folder": "projects/_/buckets/b/managedFolders/f/",
     "function": "projects/p/locations/r/services/s",
     "project": "projects/p",
+    "secret": "projects/p/secrets/s",
     "subscription": "projects/p/subscriptions/s",
     "topic": "projects/p/topics/t",
 }

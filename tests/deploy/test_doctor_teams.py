@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from trainmaster.deploy.doctor.deployment import ExaminedDeployment, deployment_
 from trainmaster.deploy.doctor.finding import FindingVerdict
 from trainmaster.deploy.doctor.questions import Questions, condition_of
 from trainmaster.deploy.doctor.repair import bind
-from trainmaster.deploy.doctor.self_test import teams_of
+from trainmaster.deploy.doctor.self_test import deployed_policy, secrets_of, teams_of
 from trainstack.http import in_thread, serving
 from trainstack.iam import Grants, application
 from trainstack.iam.principals import Tokens
@@ -108,8 +109,8 @@ def test_the_teams_are_those_of_the_deployed_policy(deployment: ExaminedDeployme
         ledger = served.clients.context.ledger_bucket
 
         def found() -> tuple[tuple[str, ...], list[str]]:
-            teams, findings = teams_of(served.clients.storage, ledger, deployment)
-            return teams, [str(each) for each in findings]
+            policy, findings = deployed_policy(served.clients.storage, ledger, deployment)
+            return teams_of(policy), [str(each) for each in findings]
 
         teams, (missing,) = found()
         assert (teams, "the ledger has no deployment.json" in missing) == ((), True)
@@ -120,6 +121,25 @@ def test_the_teams_are_those_of_the_deployed_policy(deployment: ExaminedDeployme
         assert found() == ((), [])
         served.clients.storage.bucket(ledger).blob("deployment.json").upload_from_string("[]")
         assert "is damaged" in found()[1][0]
+
+
+def test_the_secret_of_each_receiver_of_notices_is_a_grant_with_its_repair(
+    deployment: ExaminedDeployment,
+) -> None:
+    notify = [
+        {"name": "a", "slack": {"secret": "s"}},
+        {"name": "b", "github": {"repository": "o/n", "secret": "s"}},
+        {"name": "c", "email": {"to": ["a@example.com"]}},
+    ]
+    assert secrets_of({"notify": notify}) == ("s",)
+    assert secrets_of({"notify": "of another version"}) == secrets_of({}) == ()
+    examined = replace(deployment, secrets=("s",))
+    grants = examined.expected_grants(project_number="1", subscriptions=())
+    (grant,) = [each for each in grants if each.thing.kind == "secret"]
+    assert bind(examined, grant.thing, grant.member, grant.role) == (
+        "gcloud secrets add-iam-policy-binding s --project p-one "
+        "--member=serviceAccount:tm-on-notice-out@p-one.iam.gserviceaccount.com --role=roles/secretmanager.secretAccessor"
+    )
 
 
 @contextlib.asynccontextmanager

@@ -24,6 +24,8 @@ NO_API = ("auth", "application-default", "print-access-token")
 NOT_YET = ("workload-identity", "service-agents", "generate")
 """Newer than the gcloud of these tests. Its calls in the table are those of the documentation, to WORKLOAD_IDENTITY."""
 WORKLOAD_IDENTITY = "workloadidentity"
+SECRET = f"gcloud secrets versions describe latest --secret=s --project={PROJECT}"
+"""Only for a policy with receivers of notices."""
 needs_gcloud = pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not on PATH")
 
 
@@ -34,7 +36,13 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
     deployed(full)
     key = f"projects/{PROJECT}/locations/{REGION}/keyRings/r/cryptoKeys/k"
     (empty.folder / SETTINGS).write_text(f'kms_key = "{key}"\nsoft_delete_s = 604800\n')
-    asked = {*empty.up().asked, *full.up().asked, *full.down("--delete-buckets").asked, trigger_update()}
+    asked = {
+        *empty.up().asked,
+        *full.up().asked,
+        *full.down("--delete-buckets").asked,
+        trigger_update(),
+        SECRET,
+    }
     return frozenset(
         re.sub(r"gs://[^ /]+", "gs://bucket", line.removeprefix("gcloud "))
         for line in asked

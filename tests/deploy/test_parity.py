@@ -13,6 +13,7 @@ from trainmaster.cli.stack.product import read_topology
 from trainmaster.deploy.names import permissions
 from trainmaster.orchestrator.core.events.self_test import SELF_TEST_PREFIX
 from trainmaster.orchestrator.core.names import STARTED_PREFIX, cap_object
+from trainmaster.orchestrator.core.notices.deliveries import DELIVERIES_PREFIX
 from trainmaster.orchestrator.settings import LEASE_MARGIN, settings_from
 from trainstack.events.backoff import Backoff
 from trainstack.events.eventarc import subscription_of, transport_of
@@ -183,10 +184,18 @@ def test_marks_in_the_ledger_stay_for_as_long_as_they_count() -> None:
     """By the beginnings that the functions give them; a mark that goes too early would let a cap be passed."""
     days = {prefix: timedelta(days=number) for prefix, number in plan()["ledger_days"].items()}
     caps = cap_object("")
-    assert set(days) == {STARTED_PREFIX, SELF_TEST_PREFIX, f"{PurePosixPath(caps).parent}/"}
+    assert set(days) == {
+        STARTED_PREFIX,
+        SELF_TEST_PREFIX,
+        f"{PurePosixPath(caps).parent}/",
+        DELIVERIES_PREFIX,
+    }
     # A mark of a day's first minute still counts in its last, and a delivery may count towards the previous day.
     assert days[STARTED_PREFIX] > timedelta(days=2)
     assert days[SELF_TEST_PREFIX] > timedelta(days=1)
+    # A notice that is replayed after all its time as a dead letter still goes only to the receivers that are left.
+    kept = max(each["retention_s"] for each in plan()["subscriptions"].values())
+    assert days[DELIVERIES_PREFIX] > timedelta(seconds=kept) + timedelta(days=1)
 
 
 def test_roles_of_agents_that_the_first_job_creates_are_not_terraforms() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.deploy.plan import PROJECT, TERRAFORM_BINARY, plan
+from tests.deploy.plan import NOTIFY, PROJECT, TERRAFORM_BINARY, plan
 from trainmaster.deploy.names import METRICS
 from trainmaster.orchestrator.log_events import LogEvent
 from trainstack.logging.filters import parse_filter
@@ -62,8 +62,25 @@ def test_a_counter_counts_no_unnamed_line_and_no_other_service(metric: str) -> N
 
 
 def test_every_name_in_a_filter_is_in_the_table_of_the_code_and_every_one_there_is_counted() -> None:
-    named = re.findall(r'event="(\w+)"', " ".join(each["filter"] for each in plan()["metrics"].values()))
-    assert sorted(named) == sorted(LogEvent)
+    filters = [each["filter"] for group in ("metrics", "notices") for each in plan()[group].values()]
+    assert sorted(re.findall(r'event="(\w+)"', " ".join(filters))) == sorted(LogEvent)
+
+
+def test_an_email_receivers_alert_matches_its_own_lines_alone() -> None:
+    (name, receiver), *others = plan()["notices"].items()
+    assert (name, receiver["to"], others) == ("mail", NOTIFY["mail"]["to"], [])
+    found = parse_filter(f"{plan()['printed']} AND {receiver['filter']}")
+    line = entry(event=LogEvent.NOTICE_EMAIL, service="on-notice-out")
+    for named, passes in ((name, True), ("another", False), (None, False)):
+        payload = {**line["jsonPayload"], **({"receiver": named} if named else {})}
+        assert found.passes({**line, "jsonPayload": payload}) is passes
+
+
+def test_each_secret_is_granted_once_to_the_one_function_that_mounts_it() -> None:
+    (grant,) = plan()["grants"]["secret"].values()
+    assert (grant["account"], grant["name"]) == ("on-notice-out", "hmac")
+    mounted = {name: each["secrets"] for name, each in plan()["functions"].items() if each["secrets"]}
+    assert mounted == {"on-notice-out": ["hmac"]}
 
 
 def test_severities_distinguish_refusals_from_mistakes() -> None:

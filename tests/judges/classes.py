@@ -29,6 +29,7 @@ RESOURCES: Mapping[str, str] = {
     "google_pubsub_subscription_iam_member": "pubsub.SubscriptionIAMMember",
     "google_pubsub_topic": "pubsub.Topic",
     "google_pubsub_topic_iam_member": "pubsub.TopicIAMMember",
+    "google_secret_manager_secret_iam_member": "secretmanager.SecretIamMember",
     "google_service_account": "serviceaccount.Account",
     "google_service_account_iam_member": "serviceaccount.IAMMember",
     "google_storage_bucket": "storage.Bucket",

@@ -38,6 +38,7 @@ METHODS: Mapping[str, tuple[str, ...]] = {
     "pubsub.v1": ("projects.",),
     "run.v1": ("namespaces.services.",),
     "run.v2": ("projects.locations.services.",),
+    "secretmanager.v1": ("projects.secrets.getIamPolicy", "projects.secrets.versions.get"),
     "serviceusage.v1": ("services.", "operations."),
     "storage.v1": (
         *(

@@ -31,6 +31,7 @@ module "plan" {{
   project_number  = "{NUMBER}"
   watched_buckets = var.watched_buckets
   teams           = var.teams
+  notify          = var.notify
 }}
 """
 

@@ -23,6 +23,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
         "alert_emails": '["ops@example.com"]',
         "watched_buckets": '["watched"]',
         "teams": '{"vision": {"members": ["group:vision@example.com"], "requests_topic": "requests-vision"}}',
+        "notify": '{"ops": {"secret": "hmac"}, "chat": {"secret": "hmac"}, "mail": {"to": ["a@example.com"]}}',
     },
 }
 IN_THE_PATH = ("project", "location", "region")

@@ -16,6 +16,7 @@ METRICS = (
     *("refusals", "refused", "unreconciled", "waits"),
 )
 """Log-based metrics of trainmaster/deploy/terraform/plan/monitoring.tf; a test compares them."""
+POLICY = ROOT / "functions" / "policy.yaml"
 SETTINGS = Path("trainmaster.tfvars")
 """The deployment's settings, in the current folder; docs/how-to/deploy.md lists them."""
 
@@ -25,7 +26,7 @@ class Names:
     """`buckets` and `topics` are by role; `taken` is by kind of resource, as in trainmaster/deploy/existing.py.
 
     `roles`: titles of the custom roles by id. `accounts`: emails by the keys that Terraform gives them. `teams`: the policy's teams by name, as Terraform's variable `teams` has
-    them. `scheduler_region`: differs from `region` where Cloud Scheduler does
+    them; `notify`: likewise its receivers of notices. `scheduler_region`: differs from `region` where Cloud Scheduler does
     not support that.
     """
 
@@ -37,6 +38,7 @@ class Names:
     roles: Mapping[str, str]
     accounts: Mapping[str, str]
     teams: Mapping[str, Mapping[str, Any]]
+    notify: Mapping[str, Mapping[str, Any]]
     taken: Mapping[str, frozenset[str]]
 
     @property
@@ -86,6 +88,7 @@ def names_of(project: str, region: str) -> Names:
         roles={name: role["title"] for name, role in table["roles"].items() if role.get("custom")},
         accounts=emails,
         teams=teams,
+        notify=receiver_settings(shipped_policy()),
         taken={
             "topic": frozenset((*topology["topics"].values(), *own_topics.values())),
             "subscription": frozenset(topology["subscriptions"]),
@@ -100,9 +103,27 @@ def names_of(project: str, region: str) -> Names:
     )
 
 
-def team_settings(policy: Path = ROOT / "functions" / "policy.yaml") -> dict[str, dict[str, Any]]:
+def shipped_policy(file: Path = POLICY) -> dict[str, Any]:
+    """The document of the policy that is deployed, as it is written."""
+    return parse_yaml(file.read_text()) or {}
+
+
+def receiver_settings(policy: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The policy's receivers of notices by name: the secret, or the addresses, of each."""
+    return {
+        receiver["name"]: {
+            key: kind[key]
+            for kind in map(receiver.get, ("slack", "webhook", "email", "github"))
+            for key in ("secret", "to")
+            if kind and key in kind
+        }
+        for receiver in policy.get("notify") or ()
+    }
+
+
+def team_settings(policy: Path = POLICY) -> dict[str, dict[str, Any]]:
     """The policy's teams by name: what Terraform needs of each, as far as the policy says it."""
-    teams = (parse_yaml(policy.read_text()) or {}).get("teams") or {}
+    teams = shipped_policy(policy).get("teams") or {}
     return {
         team: {key: said[key] for key in ("members", "requests_topic") if key in said}
         for team, said in teams.items()

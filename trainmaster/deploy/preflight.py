@@ -54,6 +54,7 @@ def clearance_of(names: Names) -> PreflightResult:
         fault = f"the existing resources could not be determined: {failed}{_elsewhere(failed)}"
         return PreflightResult(faults=(*faults, fault))
     stopped, warnings = policy_findings(names)
+    faults += secret_faults(names)
     return conclusions_from(names, existing, (*faults, *stopped), (*_of_builds(names), *warnings))
 
 
@@ -155,6 +156,27 @@ def _of_billing(project: str) -> Iterator[str]:
             f"project {project!r} has no billing account: link one, "
             "https://cloud.google.com/billing/docs/how-to/modify-project"
         )
+
+
+def secret_faults(names: Names) -> Iterator[str]:
+    """The secrets of receivers of notices that have no value: a function that mounts one would not start."""
+    for secret in sorted({each["secret"] for each in names.notify.values() if "secret" in each}):
+        try:
+            gcloud(
+                "secrets",
+                "versions",
+                "describe",
+                "latest",
+                f"--secret={secret}",
+                f"--project={names.project}",
+            )
+        except GcloudFailed as failed:
+            enable = f"gcloud services enable secretmanager.googleapis.com --project={names.project}; "
+            yield (
+                f"the policy's notify names the secret {secret!r}, which has no value ({failed.said}): "
+                f"`{enable if failed.switched_off else ''}gcloud secrets create {secret} --project={names.project} "
+                "--replication-policy=automatic --data-file=FILE`, the value in FILE"
+            )
 
 
 def _bucket_faults(names: Names, existing: Existing) -> Iterator[str]:

@@ -90,6 +90,7 @@ class Terraform:
             f"-var=foreign_topics={json.dumps(clearance.foreign_topics)}",
             f"-var=kept_accounts={json.dumps(clearance.kept_accounts)}",
             f"-var=teams={json.dumps(self.names.teams)}",
+            f"-var=notify={json.dumps(self.names.notify)}",
             f"-var=delete_buckets={json.dumps(delete_buckets)}",
         ]
 

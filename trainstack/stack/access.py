@@ -116,8 +116,8 @@ def _resource(kind: str, thing: str, topology: Topology) -> str:
             return f"projects/{project}/serviceAccounts/{email}"
         case "function":
             return f"projects/{project}/locations/{topology.region}/services/*"
-        case "subscription":
-            return f"projects/{project}/subscriptions/*"
+        case "subscription" | "secret":  # the stack has no secrets: a function reads files in their place
+            return f"projects/{project}/{kind}s/*"
         case "project":
             return f"projects/{project}"
         case _:

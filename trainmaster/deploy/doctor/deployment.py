@@ -12,7 +12,7 @@ from trainmaster.deploy.names import account_email, permissions, topology_of
 class GrantTarget:
     """A resource that roles are granted on: `name` is its name in gcloud, `resource` its full name in the API.
 
-    `kind` is one of those in permissions.yaml: bucket, topic, subscription, account, function, project; or folder, a
+    `kind` is one of those in permissions.yaml: bucket, topic, subscription, account, function, secret, project; or folder, a
     managed folder of a bucket, or object, a single object of one.
     """
 
@@ -48,6 +48,7 @@ class Expected:
 class ExaminedDeployment:
     """The names of one project's deployment. `grants` is the content of trainmaster/deploy/permissions.yaml.
 
+    `secrets`: ids of those that the deployed policy's receivers of notices name.
     `builds`: whether it builds images and functions; a local stack runs source trees directly.
     """
 
@@ -57,6 +58,7 @@ class ExaminedDeployment:
     grants: Mapping[str, Any]
     sink_filter_file: Path
     builds: bool
+    secrets: tuple[str, ...] = ()
 
     def bucket(self, role: str) -> GrantTarget:
         """A bucket of the topology, or one that exists only in a deployment and is named the same way."""
@@ -156,6 +158,9 @@ class ExaminedDeployment:
                 for function in self.topology["functions"]:
                     resource = f"{prefix}/locations/{self.region}/services/{function}"
                     yield GrantTarget(kind=kind, name=function, resource=resource)
+            case "secret":
+                for secret in self.secrets:
+                    yield GrantTarget(kind=kind, name=secret, resource=f"{prefix}/secrets/{secret}")
             case "subscription":
                 for subscription in subscriptions:
                     yield GrantTarget(kind=kind, name=subscription.rpartition("/")[2], resource=subscription)

@@ -20,6 +20,7 @@ _HOSTS = {
     "folder": "https://storage.googleapis.com/storage/v1",
     "function": "https://run.googleapis.com/v2",
     "project": "https://cloudresourcemanager.googleapis.com/v1",
+    "secret": "https://secretmanager.googleapis.com/v1",
     "subscription": "https://pubsub.googleapis.com/v1",
     "topic": "https://pubsub.googleapis.com/v1",
     "token": "https://iamcredentials.googleapis.com/v1",

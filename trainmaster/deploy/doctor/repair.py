@@ -12,6 +12,7 @@ _GROUPS = {
     "function": "run services",
     "object": "storage buckets",
     "project": "projects",
+    "secret": "secrets",
     "subscription": "pubsub subscriptions",
     "topic": "pubsub topics",
 }

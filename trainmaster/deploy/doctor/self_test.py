@@ -6,8 +6,9 @@ It trains nothing and starts no run: docs/how-to/deploy.md, section "Self-test".
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import yaml
 from google.api_core.exceptions import GoogleAPICallError
@@ -35,6 +36,7 @@ from trainmaster.deploy.doctor.questions import AskRefusedError, Questions
 from trainmaster.deploy.doctor.repair import redeploy
 from trainmaster.deploy.doctor.sink import sink_findings
 from trainmaster.deploy.doctor.witness import witness
+from trainmaster.deploy.names import receiver_settings
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
 from trainstack.find import environment_on
 
@@ -82,10 +84,11 @@ class _Visit:
     def _accounts(self, number: str) -> list[DoctorFinding]:
         topics = dead_letter_topics(self.deployment, self.subscriber)
         gives_up = subscriptions_that_give_up(self.deployment, topics)
-        teams, unread = teams_of(self.storage, self.target.ledger_bucket, self.deployment)
+        policy, unread = deployed_policy(self.storage, self.target.ledger_bucket, self.deployment)
+        deployment = replace(self.deployment, secrets=secrets_of(policy) if self.deployment.builds else ())
         expected = [
-            *self.deployment.expected_grants(project_number=number, subscriptions=gives_up),
-            *self.deployment.expected_of_teams(teams),
+            *deployment.expected_grants(project_number=number, subscriptions=gives_up),
+            *deployment.expected_of_teams(teams_of(policy)),
         ]
         return [
             giving_up_finding(self.deployment, topics),
@@ -169,10 +172,10 @@ def _begin(
     return {**named, **local, "GOOGLE_CLOUD_PROJECT": project}, deployment
 
 
-def teams_of(
+def deployed_policy(
     storage: StorageClient, ledger_bucket: str, deployment: ExaminedDeployment
-) -> tuple[tuple[str, ...], list[DoctorFinding]]:
-    """The names of the teams, or none and why they are unknown.
+) -> tuple[Mapping[str, Any], list[DoctorFinding]]:
+    """The document of the policy; empty where it is unknown, and why.
 
     Raises:
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
@@ -180,12 +183,26 @@ def teams_of(
     try:
         document = read_json(storage, ledger_bucket, DEPLOYMENT_OBJECT)
     except NotFound as damaged:
-        return (), [_unknown(str(damaged), deployment)]
+        return {}, [_unknown(str(damaged), deployment)]
     if document is None:
-        return (), [_unknown(f"the ledger has no {DEPLOYMENT_OBJECT}", deployment)]
+        return {}, [_unknown(f"the ledger has no {DEPLOYMENT_OBJECT}", deployment)]
     policy = document.get("policy")
-    teams = policy.get("teams") if isinstance(policy, dict) else None
-    return tuple(map(str, teams)) if isinstance(teams, dict) else (), []
+    return policy if isinstance(policy, dict) else {}, []
+
+
+def teams_of(policy: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the policy's teams."""
+    teams = policy.get("teams")
+    return tuple(map(str, teams)) if isinstance(teams, dict) else ()
+
+
+def secrets_of(policy: Mapping[str, Any]) -> tuple[str, ...]:
+    """The ids of the secrets of the policy's receivers of notices."""
+    try:
+        found = receiver_settings(policy).values()
+    except (AttributeError, KeyError, TypeError):  # a policy of another version
+        return ()
+    return tuple(sorted({str(each["secret"]) for each in found if "secret" in each}))
 
 
 def _unknown(why: str, deployment: ExaminedDeployment) -> DoctorFinding:

@@ -150,6 +150,18 @@ resource "google_service_account_iam_member" "account" {
   member             = local.members[each.value.account]
 }
 
+# The secrets are made by people; their values are in no state.
+resource "google_secret_manager_secret_iam_member" "secret" {
+  for_each = module.plan.grants.secret
+
+  project   = var.project
+  secret_id = each.value.name
+  role      = each.value.role
+  member    = local.members[each.value.account]
+
+  depends_on = [time_sleep.apis]
+}
+
 # A grant takes effect after about two minutes. Until then, function builds cannot read their source and fail, and
 # Eventarc rejects triggers whose account cannot receive events.
 # Sources: https://cloud.google.com/iam/docs/access-change-propagation and
@@ -162,6 +174,7 @@ resource "time_sleep" "grants" {
       keys(google_project_iam_member.agent),
       keys(google_storage_bucket_iam_member.bucket),
       keys(google_service_account_iam_member.account),
+      keys(google_secret_manager_secret_iam_member.secret),
     ))))
   }
 }

@@ -47,6 +47,20 @@ resource "google_cloudfunctions2_function" "function" {
     max_instance_count               = each.value.max_instances
     environment_variables            = each.value.environment
     service_account_email            = google_service_account.account[each.key].email
+    # A new version of a secret takes effect without a deployment, because files are read when they are needed.
+    dynamic "secret_volumes" {
+      for_each = each.value.secrets
+      content {
+        mount_path = "${each.value.environment.TRAINMASTER_SECRETS}/${secret_volumes.value}"
+        project_id = var.project
+        secret     = secret_volumes.value
+        versions {
+          version = "latest"
+          path    = "value"
+        }
+      }
+    }
+
     # Eventarc's events are internal traffic.
     ingress_settings               = "ALLOW_INTERNAL_ONLY"
     all_traffic_on_latest_revision = true

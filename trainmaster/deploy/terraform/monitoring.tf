@@ -72,6 +72,49 @@ resource "google_monitoring_alert_policy" "policy" {
   depends_on = [google_logging_metric.line]
 }
 
+# Notices by e-mail: the function logs a line for a receiver, and an alert policy of that receiver sends it. Cloud
+# Monitoring sends at most one notification in `period`, and the line's text as far as a label holds it.
+# Source: https://cloud.google.com/logging/docs/alerting/log-based-alerts
+resource "google_monitoring_notification_channel" "notices" {
+  for_each = module.plan.notice_addresses
+
+  display_name = "Trainmaster notices: ${each.value}"
+  type         = "email"
+  labels       = { email_address = each.value }
+
+  depends_on = [time_sleep.apis]
+}
+
+resource "google_monitoring_alert_policy" "notices" {
+  for_each = module.plan.notices
+
+  display_name          = "Trainmaster notices: ${each.key}"
+  combiner              = "OR"
+  notification_channels = [for address in each.value.to : google_monitoring_notification_channel.notices[address].name]
+
+  conditions {
+    display_name = "A notice for ${each.key}"
+
+    condition_matched_log {
+      filter           = "${module.plan.printed} AND ${each.value.filter}"
+      label_extractors = { notice = "EXTRACT(jsonPayload.message)" }
+    }
+  }
+
+  alert_strategy {
+    auto_close = "1800s"
+    notification_rate_limit {
+      period = "300s"
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    subject   = "Trainmaster: a notice for ${each.key}"
+    content   = "$${log.extracted_label.notice}"
+  }
+}
+
 resource "google_monitoring_dashboard" "dashboard" {
   dashboard_json = jsonencode(module.plan.dashboard)
 

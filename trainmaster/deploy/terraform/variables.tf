@@ -83,6 +83,12 @@ variable "teams" {
   description = "The policy's teams by name, which `trainmaster deploy` reads from functions/policy.yaml. Do not set it."
 }
 
+variable "notify" {
+  type        = map(object({ secret = optional(string), to = optional(list(string), []) }))
+  default     = {}
+  description = "The policy's receivers of notices by name, which `trainmaster deploy` reads from functions/policy.yaml. Do not set it."
+}
+
 variable "delete_buckets" {
   type        = bool
   default     = false

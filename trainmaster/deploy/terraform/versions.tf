@@ -64,4 +64,5 @@ module "plan" {
   project_number  = data.google_project.this.number
   watched_buckets = var.watched_buckets
   teams           = var.teams
+  notify          = var.notify
 }

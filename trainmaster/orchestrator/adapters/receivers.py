@@ -66,8 +66,8 @@ class InternetReceivers:
         connection = _Connection(post.url, deadline, self._socket)
         try:
             return within(deadline, partial(_answer, connection, post))
-        except LimitPassed as passed:
-            return Answer(problem=str(passed))
+        except (LimitPassed, TimeoutError):
+            return Answer(problem=f"no answer within {LIMIT_S:g} s")
         except NotPublicError as refused:
             return Answer(problem=str(refused))
         except Exception as error:

@@ -28,14 +28,17 @@ locals {
     if !can(agent.created_by)
   }
 
-  # Every grant with each of its accounts and resources; `functions` stands for the accounts of all functions.
+  # What stands for several things: the accounts of all functions, and the secrets of all receivers of notices.
+  every = { functions = keys(local.functions), notify = tolist(local.secrets) }
+
+  # Every grant with each of its accounts and resources.
   each_grant = flatten([
     for grant in local.permissions.grants : [
       for account in distinct(flatten([
         for name in grant.accounts : name == "functions" ? keys(local.functions) : [name]
         if !can(local.permissions.agents[name].created_by)
         ])) : [
-        for thing in values(grant.thing)[0] == "functions" ? keys(local.functions) : [values(grant.thing)[0]] : [
+        for thing in lookup(local.every, values(grant.thing)[0], [values(grant.thing)[0]]) : [
           for folder in try(grant.folders, [""]) : {
             account = account
             role = (
@@ -88,7 +91,7 @@ locals {
   ])
 
   grants = {
-    for kind in ["project", "bucket", "topic", "account", "function", "subscription", "folder", "object"] : kind => merge(
+    for kind in ["project", "bucket", "topic", "account", "function", "subscription", "secret", "folder", "object"] : kind => merge(
       {
         for grant in local.each_grant :
         trimsuffix("${grant.account}/${reverse(split("/", grant.role))[0]}/${grant.name}/${grant.folder}", "/") => grant

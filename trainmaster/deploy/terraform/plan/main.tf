@@ -33,6 +33,12 @@ variable "teams" {
   description = "The policy's teams by name: who is a member, and the topic of the team's requests."
 }
 
+variable "notify" {
+  type        = map(object({ secret = optional(string), to = optional(list(string), []) }))
+  default     = {}
+  description = "The policy's receivers of notices by name: the id of the secret, or the e-mail addresses, of each."
+}
+
 locals {
   topology = yamldecode(
     replace(
@@ -52,8 +58,11 @@ locals {
   builds_bucket = "${var.project}-builds"
 
   # Maximum age of marks in the ledger, in days, by prefix. A start counts for a day, a cap's notice for
-  # its hour or day, and the answer to a self-test is read within minutes.
-  ledger_days = { "started/" = 3, "caps/" = 40, "self-test/" = 2 }
+  # its hour or day, and the answer to a self-test is read within minutes. Deliveries of notices outlast dead letters.
+  ledger_days = { "started/" = 3, "caps/" = 40, "self-test/" = 2, "notices/" = 30 }
+
+  # The secrets of receivers of notices, each once. Terraform reads and writes none of them.
+  secrets = toset([for receiver in values(var.notify) : receiver.secret if receiver.secret != null])
 
   # "region-docker.pkg.dev/project/REPOSITORY/image"
   repository = split("/", local.topology.images.trainer)[2]
@@ -82,6 +91,8 @@ locals {
       max_instances = function.retry ? 20 : 2
 
       retry = function.retry
+
+      secrets = try(function.secrets, null) == "notify" ? local.secrets : toset([])
 
       # Eventarc creates the subscription; triggers.tf sets these on it afterwards.
       subscription = {

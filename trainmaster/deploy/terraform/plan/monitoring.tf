@@ -172,3 +172,14 @@ locals {
     }
   }
 }
+
+locals {
+  # Receivers of notices by e-mail.
+  notices = {
+    for name, receiver in var.notify : name => {
+      to     = receiver.to
+      filter = "jsonPayload.event=\"notice_email\" AND jsonPayload.receiver=\"${name}\""
+    } if length(receiver.to) > 0
+  }
+  notice_addresses = toset(flatten([for receiver in values(local.notices) : receiver.to]))
+}

@@ -102,3 +102,13 @@ output "dashboard" {
   value       = local.dashboard
   description = "The dashboard in Cloud Monitoring's format."
 }
+
+output "notices" {
+  value       = local.notices
+  description = "Receivers of notices by e-mail, each with its addresses and the filter of its log lines."
+}
+
+output "notice_addresses" {
+  value       = local.notice_addresses
+  description = "Addresses of all of them."
+}

@@ -143,7 +143,7 @@ def test_no_secret_is_in_a_record_a_log_line_or_an_error() -> None:
     texts += [str(left.value), json.dumps(world.deliveries()), repr(world.receivers.posts)]
     for secret in (*SECRETS.values(), "hooks.slack.test"):
         assert secret not in "\n".join(texts)
-    assert "missing has no value" in str(left.value)
+    assert "missing is missing, or not one line" in str(left.value)
 
 
 def test_an_email_is_one_line_of_the_log_that_names_its_receiver() -> None:

@@ -28,6 +28,7 @@ NAVIGATION = (
     ("/rules", "Rules"),
     ("/queue", "Queue and limits"),
     ("/costs", "Costs"),
+    ("/notices", "Notices"),
     ("/dead-letters", "Dead letters"),
     ("/try", "Try a request"),
 )

@@ -115,6 +115,7 @@ class Stack:
         await asyncio.to_thread(_import_services)
         from trainstack.functions.instance import FunctionsHost, StartFailedError
         from trainstack.jobs.resource.machines import machine_types_from
+        from trainstack.receiver import Receiver
         from trainstack.stack.access import grants_of
         from trainstack.stack.clients import function_variables, user_variables
         from trainstack.stack.deliveries import deliver_events
@@ -132,6 +133,8 @@ class Stack:
             images_topic=self._images_topic(),
             machines=machine_types_from(product.machines) if product.machines else {},
         )
+        receiver = Receiver(self.state.path)
+        running.callback(receiver.close)
         deployment = FunctionDeployment(
             server=await loading,
             # The topology takes precedence: it may point a function at another server, for example a proxy.
@@ -140,6 +143,7 @@ class Stack:
                 # Clients go through the gateway, as a replica's do, except that of Cloud Storage, of which the functions make
                 # most of their calls: this endpoint gets credentials, as one in STORAGE_EMULATOR_HOST does not.
                 "API_ENDPOINT_OVERRIDE": services.storage_url,
+                "LOOPBACK_RECEIVER": receiver.address,
                 **topology.environment,
             },
             state=self.state.path,

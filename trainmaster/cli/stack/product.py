@@ -80,6 +80,13 @@ def with_policy(topology: "Topology", policy: Path) -> "Topology":
     )
 
 
+def with_secrets(topology: "Topology", state: Path) -> "Topology":
+    """The topology, whose functions read secrets from the files of a folder in the state folder, which is made."""
+    folder = state.absolute() / "secrets"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return replace(topology, environment={**topology.environment, "TRAINMASTER_SECRETS": str(folder)})
+
+
 def policy_path(topology: "Topology", functions: Path) -> Path:
     """The policy that the functions in this source folder read."""
     return Path(topology.environment.get("TRAINMASTER_POLICY") or functions / "policy.yaml")

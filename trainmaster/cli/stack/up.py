@@ -178,9 +178,10 @@ def _run(options: "StackOptions", topology: "Topology", state: "StateFolder", ac
     status = 0
     try:
         console = announced_console(access, options, state)
-        from trainmaster.cli.stack.product import product_of
+        from trainmaster.cli.stack.product import product_of, with_secrets
         from trainstack.stack.stack import run_until_stopped
 
+        topology = with_secrets(topology, options.state)
         run_until_stopped(
             options,
             topology,

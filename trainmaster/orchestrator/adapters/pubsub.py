@@ -4,8 +4,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainmaster.orchestrator.adapters.refusals import failures_of
-from trainmaster.orchestrator.core.documents.codec import encoded_time, json_line
-from trainmaster.orchestrator.core.notices.notice import Notice
+from trainmaster.orchestrator.core.documents.codec import json_line
+from trainmaster.orchestrator.core.notices.notice import Notice, cloud_event
 from trainmaster.partial_import import IMPORTING
 
 if TYPE_CHECKING:
@@ -49,17 +49,3 @@ class PubsubNotices:
 def _attributes(notice: Notice) -> dict[str, str]:
     repeated = {name: str(notice.data[name]) for name in FILTERED if name in notice.data}
     return {"content-type": "application/cloudevents+json; charset=utf-8", "type": notice.type, **repeated}
-
-
-def cloud_event(notice: Notice, source: str) -> dict[str, object]:
-    """The notice as a CloudEvents 1.0 document."""
-    return {
-        "specversion": "1.0",
-        "id": notice.id,
-        "source": source,
-        "type": notice.type,
-        "subject": notice.subject,
-        "time": encoded_time(notice.time),
-        "datacontenttype": "application/json",
-        "data": dict(notice.data),
-    }

@@ -78,7 +78,7 @@ def _send(receivers: Receivers, left: Sequence[Receiver], parcel: Parcel) -> dic
 def _deliver(receivers: Receivers, parcel: Parcel, receiver: Receiver) -> Delivery:
     secret = receivers.secret(receiver.secret) if receiver.secret else ""
     if secret is None:
-        reason = f"the secret {receiver.secret} has no value of one line"
+        reason = f"the secret {receiver.secret} is missing, or not one line of text"
         return Delivery(state=DeliveryState.RETRYING, at=parcel.at, reason=reason)
     post = post_of(parcel, receiver, secret)
     if post is not None:

@@ -9,6 +9,7 @@ from trainmaster.web.pages import (
     dead_letters,
     lately,
     models_page,
+    notices_page,
     overview,
     queue_page,
     rules_page,
@@ -29,6 +30,7 @@ SUBJECTS: Sequence[ConsoleSubject] = (
     rules_page.SUBJECT,
     queue_page.SUBJECT,
     costs_page.SUBJECT,
+    notices_page.SUBJECT,
     dead_letters.SUBJECT,
     study.SUBJECT,
 )

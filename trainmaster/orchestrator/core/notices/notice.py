@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import cast
 
-from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
 from trainmaster.orchestrator.core.names import in_team
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict
 from trainmaster.orchestrator.core.runs.job import Failure
@@ -180,3 +180,17 @@ def receiver_test(receiver: str, test_id: str, at: datetime) -> Notice:
 def _notice(notice_id: str, notice_type: str, subject: str, at: datetime, payload: object) -> Notice:
     data = cast("dict[str, object]", encoded(payload))  # a dataclass is encoded as a dict
     return Notice(id=notice_id, type=notice_type, subject=subject, time=at, data=data)
+
+
+def cloud_event(notice: Notice, source: str) -> dict[str, object]:
+    """The notice as a CloudEvents 1.0 document."""
+    return {
+        "specversion": "1.0",
+        "id": notice.id,
+        "source": source,
+        "type": notice.type,
+        "subject": notice.subject,
+        "time": encoded_time(notice.time),
+        "datacontenttype": "application/json",
+        "data": dict(notice.data),
+    }

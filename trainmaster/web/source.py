@@ -14,8 +14,8 @@ from trainstack.find import is_open
 
 FOLLOWED_MAX, FOLLOWED_IDLE_S = 16, 60.0
 """Runs and parts of logs that pages follow at once, and how long one is kept after it was last shown."""
-INDEX = "index"
-"""The key of the rows that several pages follow."""
+INDEX, INDEX_IDLE_S = "index", 1800.0
+"""The key of the rows that several pages follow, and how long they are kept: to read them again takes a second or more."""
 ANSWERS_KEPT = 100
 """Each page needs a few; a list of 1,000 runs takes about 2 MiB."""
 _Answer = TypeVar("_Answer")
@@ -103,7 +103,11 @@ class ConsoleSource:
         """As `read`, of an object that pages share: `make` makes it, and each `look` reads what is new."""
         clients, age_s = self.clients, self._seconds(age)
         return self._followed.ask(
-            key, make=lambda: make(clients), look=look, age_s=age_s, idle_s=FOLLOWED_IDLE_S
+            key,
+            make=lambda: make(clients),
+            look=look,
+            age_s=age_s,
+            idle_s=INDEX_IDLE_S if key == INDEX else FOLLOWED_IDLE_S,
         )
 
     def _seconds(self, age: AnswerAge) -> float:

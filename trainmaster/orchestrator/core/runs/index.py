@@ -51,9 +51,12 @@ _LEFT_OUT: Mapping[str, object] = {
 _IN_NAME = frozenset({"run_id", "created_at"})
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class IndexRow:
-    """What a list shows of a run. Amounts are in `currency`, and None where they are not known."""
+    """What a list shows of a run. Amounts are in `currency`, and None where they are not known.
+
+    With slots, because a console keeps 20,000: without, each takes 1 KiB more.
+    """
 
     run_id: str
     created_at: datetime

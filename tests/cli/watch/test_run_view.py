@@ -12,15 +12,27 @@ from tests.cli.study.studies import START as TRIAL_START
 from tests.cli.study.studies import many, study, trial
 from tests.cli.watch import sightings
 from tests.client.test_lanes import line
+from tests.contract.test_retries import lose, next_job, retried
+from tests.contract.world import World
 from tests.narrowing import present
 from trainmaster.cli.watch.live import LiveView
-from trainmaster.cli.watch.run import doing, epochs, news, picture
+from trainmaster.cli.watch.run import doing, epochs, news, picture, stage_news
+from trainmaster.client.find import Run
 from trainmaster.client.logs.line import SERVICE
 from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress
 from trainmaster.client.study.study import Study
 from trainmaster.client.watch.sighting import Sighting, sighting_after
-from trainmaster.client.watch.timeline import LAST_TRIAL_ENDED, timeline
+from trainmaster.client.watch.timeline import (
+    ABANDONED,
+    LAST_TRIAL_ENDED,
+    SUBMITTED,
+    WAITING,
+    RunStage,
+    timeline,
+)
+from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.runs.job import TrialState
+from trainmaster.orchestrator.core.runs.record import RunRecord
 
 
 def drawn(seen: Sighting, *, width: int, height: int = 24) -> str:
@@ -174,6 +186,28 @@ def test_a_run_of_a_message_or_a_rule_begins_with_it() -> None:
         ("Message published", "17"),
         ("Rule fired", "horses, firing 3"),
     ]
+
+
+def test_a_run_of_several_jobs_has_the_stages_of_the_last_in_the_order_of_their_times() -> None:
+    world = World()
+    run_id = retried(world)
+    lost = lose(world, run_id)
+
+    def stages(record: RunRecord) -> list[RunStage]:
+        run = Run(document={}, record=record)
+        return [stage for stage in timeline(Sighting(run=run, at=world.clock.now())) if stage.at is not None]
+
+    resting = stages(world.record(run_id))
+    assert [stage.title for stage in resting] == ["Request uploaded", "Run reserved", ABANDONED, WAITING]
+    assert resting[2].detail.startswith(f"{job_id(lost.name)}: Internal error occurred.")
+    record = next_job(world, run_id)
+    again = stages(record)
+    assert [stage.title for stage in again] == [*(stage.title for stage in resting), SUBMITTED]
+    assert [stage.at for stage in again] == sorted(present(stage.at) for stage in again)
+    first = [key for key, _ in stage_news(stages(world.record(run_id)), None)]
+    lose(world, run_id)
+    second = [key for key, _ in stage_news(stages(world.record(run_id)), None)]
+    assert len({*first, *second}) == len(first) + 2, "another job was lost, and the run waits again"
 
 
 def test_stages_that_an_ended_run_never_passed_are_left_out() -> None:

@@ -20,7 +20,7 @@ from trainmaster.client.study.study import Study, number
 from trainmaster.client.terminal import one_line
 from trainmaster.client.watch.now import with_progress
 from trainmaster.client.watch.sighting import Sighting
-from trainmaster.client.watch.timeline import AFTER_TRAINING, WAITING, RunStage, timeline
+from trainmaster.client.watch.timeline import AFTER_TRAINING, OF_EACH_JOB, WAITING, RunStage, timeline
 from trainmaster.orchestrator.core.admission.start_deadline import queued_job
 from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.runs.record import metrics_of
@@ -204,7 +204,8 @@ def stage_news(stages: Iterable[RunStage], start: datetime | None) -> Iterator[L
     for stage in stages:
         if stage.at is not None:
             detail = one_line(stage.detail, DETAIL_MAX_CHARS)
-            key = f"{stage.title} {detail}" if stage.title == WAITING else stage.title
+            key = f"{stage.title} {stage.at}" if stage.title in OF_EACH_JOB else stage.title
+            key = f"{key} {detail}" if stage.title == WAITING else key
             yield key, f"{_time_text(stage, start):>9}  {stage.title}  {detail}".rstrip()
 
 

@@ -11,13 +11,18 @@ from datetime import datetime
 from trainmaster.client.study.study import Study, counts
 from trainmaster.client.terminal import plural
 from trainmaster.client.watch.sighting import Sighting
+from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.runs.record import RunRecord, Source
 from trainmaster.orchestrator.core.runs.states import RunState
 
-WAITING, LAST_TRIAL_ENDED = "Waiting", "Last trial ended"
+ABANDONED, WAITING, SUBMITTED, RUNNING = "Job lost or given up", "Waiting", "Job submitted", "Job running"
+LAST_TRIAL_ENDED = "Last trial ended"
+ABANDONED_SHOWN = 3
 MODEL_EXPORTED, JOB_ENDED = "Model exported", "Job ended"
 AFTER_TRAINING = frozenset({LAST_TRIAL_ENDED, MODEL_EXPORTED, JOB_ENDED})
 """Titles of stages that follow the progress of replicas and trials."""
+OF_EACH_JOB = frozenset({ABANDONED, WAITING, SUBMITTED, RUNNING})
+"""Titles of stages that the run passes again with its next job."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +43,15 @@ def timeline(seen: Sighting) -> Sequence[RunStage]:
 def _before_job(seen: Sighting) -> Iterator[RunStage]:
     record = seen.run.record
     yield _event(record.source)
-    yield RunStage(title="Run reserved", at=_first_time_of(record, RunState.RESERVED), detail=record.run_id)
-    waited = _first_time_of(record, RunState.WAITING)
+    yield RunStage(title="Run reserved", at=_last_time_of(record, RunState.RESERVED), detail=record.run_id)
+    for job in record.submission.abandoned_jobs[-ABANDONED_SHOWN:]:
+        yield RunStage(title=ABANDONED, at=job.at, detail=f"{job_id(job.job)}: {job.reason}")
+    waited = _last_time_of(record, RunState.WAITING)
     if waited is not None:
         waiting = record.admission.waiting
         yield RunStage(title=WAITING, at=waited, detail=waiting.reason if waiting else "")
-    yield RunStage(title="Job submitted", at=_first_time_of(record, RunState.SUBMITTED), detail=seen.job_name)
+    submitted = None if record.job is None else _last_time_of(record, RunState.SUBMITTED)
+    yield RunStage(title=SUBMITTED, at=submitted, detail=seen.job_name)
 
 
 def _event(source: Source) -> RunStage:
@@ -60,7 +68,7 @@ def _job(seen: Sighting) -> Iterator[RunStage]:
         training = seen.training
         under = f" under {training.strategy}" if training.strategy else ""
         replicas = ", ".join(sorted(replica.replica for replica in training.replicas.values()))
-        yield RunStage(title="Job running", at=seen.job_started_at, detail=replicas + under)
+        yield RunStage(title=RUNNING, at=seen.job_started_at, detail=replicas + under)
         if seen.exported_at is not None:
             yield RunStage(title=MODEL_EXPORTED, at=seen.exported_at, detail=seen.exported_to)
     else:
@@ -89,6 +97,6 @@ def _end(seen: Sighting) -> RunStage:
     return RunStage(title="Record closed", at=record.history[-1].at, detail=f"{record.state}{model}")
 
 
-def _first_time_of(record: RunRecord, state: RunState) -> datetime | None:
-    """When the record first said `state`."""
-    return next((step.at for step in record.history if step.state is state), None)
+def _last_time_of(record: RunRecord, state: RunState) -> datetime | None:
+    """When the record last entered `state`: the times before are those of earlier jobs."""
+    return next((step.at for step in reversed(record.history) if step.state is state), None)

@@ -156,9 +156,10 @@ class MemoryObjects:
             names = self._names[bucket]
             del names[bisect_left(names, name)]
 
-    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
+    def listing(self, bucket: str, prefix: str, after: str = "") -> Iterator[Listed]:
         with self._lock:
-            found = [self._objects[bucket, name] for name in self._beginning(bucket, prefix)]
+            names = (name for name in self._beginning(bucket, prefix) if name > after)
+            found = [self._objects[bucket, name] for name in names]
         yield from found
 
     def _beginning(self, bucket: str, prefix: str) -> Iterator[str]:

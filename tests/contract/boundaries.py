@@ -66,8 +66,8 @@ class CountedObjects(MemoryObjects):
 
     listed = 0
 
-    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
-        for each in super().listing(bucket, prefix):
+    def listing(self, bucket: str, prefix: str, after: str = "") -> Iterator[Listed]:
+        for each in super().listing(bucket, prefix, after):
             self.listed += 1
             yield each
 

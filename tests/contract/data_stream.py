@@ -92,10 +92,10 @@ class MeteredObjects(MemoryObjects):
             self.meter.count("delete", name)
         super().delete(bucket, name, if_generation=if_generation)
 
-    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
+    def listing(self, bucket: str, prefix: str, after: str = "") -> Iterator[Listed]:
         # A page of Cloud Storage's listing holds 1,000 names, and each page is an operation.
         self.meter.count("list", prefix)
-        for number, listed in enumerate(super().listing(bucket, prefix), start=1):
+        for number, listed in enumerate(super().listing(bucket, prefix, after), start=1):
             yield listed
             if number % 1000 == 0:
                 self.meter.count("list", prefix)

@@ -69,9 +69,9 @@ class HostileObjects(MemoryObjects):
         self._took(WRITE_S)
         super().delete(bucket, name, if_generation=if_generation)
 
-    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
+    def listing(self, bucket: str, prefix: str, after: str = "") -> Iterator[Listed]:
         self._took(LIST_S)
-        yield from super().listing(bucket, prefix)
+        yield from super().listing(bucket, prefix, after)
 
     def _took(self, seconds: float) -> None:
         with self._turn:

@@ -157,8 +157,10 @@ class BoundaryObjects:
             lambda: self.inner.delete(bucket, name, if_generation=if_generation),
         )
 
-    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
-        return self.boundary.cross(f"list {bucket}", lambda: iter(list(self.inner.listing(bucket, prefix))))
+    def listing(self, bucket: str, prefix: str, after: str = "") -> Iterator[Listed]:
+        return self.boundary.cross(
+            f"list {bucket}", lambda: iter(list(self.inner.listing(bucket, prefix, after)))
+        )
 
 
 @dataclass

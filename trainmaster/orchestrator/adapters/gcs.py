@@ -118,11 +118,12 @@ class GcsObjects:
         with suppress(errors.ObjectGone), _failures_of("delete", uri, if_generation=if_generation):
             self._blob(bucket, name).delete(if_generation_match=if_generation, **self._options)
 
-    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
+    def listing(self, bucket: str, prefix: str, after: str = "") -> Iterator[Listed]:
         with _failures_of("list", object_uri(bucket, prefix)):
             for blob in self._client.list_blobs(
                 bucket,
                 prefix=prefix,
+                start_offset=f"{after} " if after else None,  # the first name behind it that can be printed
                 fields="items(name,generation,size,timeCreated,crc32c,md5Hash,metadata),nextPageToken",
                 **self._options,
             ):

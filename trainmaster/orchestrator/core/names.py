@@ -31,6 +31,7 @@ WAITING_PREFIX = "waiting/"
 SLOTS_PREFIX = "slots/"
 STARTED_PREFIX = "started/"
 POOLS_PREFIX = "pools/"
+CHAMPIONS_PREFIX = "champions/"
 DEPLOYMENT_OBJECT = "deployment.json"
 TICKS_PREFIX = "ticks/"
 EVALUATIONS_PREFIX = "_evaluations/"
@@ -231,13 +232,18 @@ def model_files_object(run_id: str, sha256: str) -> str:
     return f"model_files/{run_id}/{sha256[:20]}.json"
 
 
+def kept_prefixes(run_id: str) -> tuple[str, ...]:
+    """What the names begin with that the two functions above build for the run."""
+    return f"submitted/{run_id}/", f"model_files/{run_id}/"
+
+
 def report_object(run_id: str) -> str:
     return f"rejected/{run_id}.json"
 
 
 def champion_object(model_name: str, team: str | None = None) -> str:
     """`champions/<model name>.json`, with teams `champions/<team>/<model name>.json`."""
-    return f"champions/{in_team(team, model_name)}.json"
+    return f"{CHAMPIONS_PREFIX}{in_team(team, model_name)}.json"
 
 
 def champion_copy_prefix(model_name: str, run_id: str, team: str | None) -> str:

@@ -23,6 +23,8 @@ MAX_STATE_BYTES = 640 * KIB
 MAX_BATCH_BYTES = 8 * MIB
 MAX_CHUNK_BYTES = 36 * MIB
 """Of 10,000 objects that wait, should their names be as long as names may be; usually, it takes 2 MiB."""
+MAX_ROUND_BYTES = 32 * MIB
+"""Of a retention's round: about 100 bytes for each run that others started from."""
 MAX_MARK_BYTES = 64 * KIB
 """Of a small object whose name says most: an index row, a position, the mark of a reported cap."""
 

@@ -1,4 +1,4 @@
-"""Orders are carried out: a run is cancelled, a rule fires, a champion is rolled back, or a challenger approved."""
+"""Orders are carried out: cancel a run, fire a rule, roll a champion back, approve a challenger, apply the retention."""
 
 from dataclasses import replace
 from typing import assert_never
@@ -11,6 +11,7 @@ from trainmaster.orchestrator.core.orders.order import (
     ORDER_SCHEMA,
     ApproveOrder,
     CancelOrder,
+    CleanOrder,
     FireOrder,
     Order,
     RollbackOrder,
@@ -28,6 +29,7 @@ from trainmaster.orchestrator.core.retraining.state import has_seen, why_held
 from trainmaster.orchestrator.flows.completion.champion import decide, roll_back
 from trainmaster.orchestrator.flows.completion.registry import align_alias, registry_of
 from trainmaster.orchestrator.flows.lifecycle.status import write_order_status
+from trainmaster.orchestrator.flows.retention import ask_for_round
 from trainmaster.orchestrator.flows.retraining.events import take_signal
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.launch import reject
@@ -58,6 +60,8 @@ def _carry_out(services: Services, incoming: IncomingDocument, order: Order) -> 
             return _approve(services, incoming, order)
         case CancelOrder(run_id=run_id):
             return _cancel(services, incoming, run_id)
+        case CleanOrder():
+            return _clean(services, incoming)
         case _:
             assert_never(order)
 
@@ -141,3 +145,16 @@ def _cancel(services: Services, incoming: IncomingDocument, run_id: str) -> Flow
     results = [cancel(services, run, incoming.source.sent_by) for run in runs]
     write_order_status(services, incoming, about_uri=services.ledger.record_uri(held.record.run_id))
     return replace(results[0], message="; ".join(dict.fromkeys(each.message for each in results)))
+
+
+def _clean(services: Services, incoming: IncomingDocument) -> FlowResult | Refused:
+    policy = services.request_rules().policy
+    if policy is None or policy.retention is None:
+        return refusal_of(
+            path="$.clean",
+            problem="the policy has no retention, so everything is kept",
+            repair="set `retention` in the deployment's policy.yaml",
+        )
+    ask_for_round(services)
+    write_order_status(services, incoming, about_uri=services.retained.uri())
+    return FlowResult(message="the retention begins with the next tick")

@@ -1,10 +1,11 @@
-"""A tick of the schedule finds what no event reported, runs the rules that are due, checks dropped rules, deletes idle pools."""
+"""A tick of the schedule finds what no event reported, runs the rules that are due, checks dropped rules, deletes idle pools and what is no longer kept."""
 
 from collections.abc import Iterator
 from functools import partial
 
 from trainmaster.orchestrator.flows.lifecycle.pools import delete_idle_pools
 from trainmaster.orchestrator.flows.reconcile import reconcile
+from trainmaster.orchestrator.flows.retention import clean
 from trainmaster.orchestrator.flows.retraining.tick import tick_rules
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.turns import QUEUE_SHARE, RUNS_SHARE, Turns
@@ -32,9 +33,10 @@ def take_tick(services: Services) -> Iterator[FlowResult]:
     runs = partial(reconcile, services, turns, markers)
     rules = partial(tick_rules, services, turns, reserved=RUNS_SHARE + QUEUE_SHARE if rules_first else 0.0)
     pools = partial(delete_idle_pools, services, markers)
+    retention = partial(clean, services)
     failure: Exception | None = None
     # Otherwise runs first: the end of a run makes room for its rule's next run.
-    for part in (rules, runs, pools) if rules_first else (runs, rules, pools):
+    for part in (rules, runs, pools, retention) if rules_first else (runs, rules, pools, retention):
         try:
             yield from part()
         except Exception as error:  # raised below

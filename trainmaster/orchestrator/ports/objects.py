@@ -101,8 +101,8 @@ class Objects(Protocol):
         """
         ...
 
-    def listing(self, bucket: str, prefix: str) -> Iterator[Listed]:
-        """The objects whose names begin with the prefix, by name.
+    def listing(self, bucket: str, prefix: str, after: str = "") -> Iterator[Listed]:
+        """The objects whose names begin with the prefix, by name; only those behind `after`, a name with this prefix.
 
         Raises:
             ObjectGone: the bucket does not exist.

@@ -56,7 +56,12 @@ class ApproveOrder:
     is_rejected: bool = False
 
 
-Order = FireOrder | RollbackOrder | CancelOrder | ApproveOrder
+@dataclass(frozen=True, kw_only=True)
+class CleanOrder:
+    """Apply the policy's retention now."""
+
+
+Order = FireOrder | RollbackOrder | CancelOrder | ApproveOrder | CleanOrder
 
 
 def parse_order(
@@ -82,6 +87,8 @@ def parse_order(
             run_id=approve.get("run"),
             is_rejected=approve.get("reject", False),
         )
+    if "clean" in order:
+        return CleanOrder()
     rollback = order["rollback"]
     return RollbackOrder(order_id=order_id, model_name=rollback["model_name"], to_run=rollback.get("to_run"))
 

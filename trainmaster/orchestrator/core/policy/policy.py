@@ -20,6 +20,7 @@ from trainmaster.orchestrator.core.policy.admission import Admission, normalize_
 from trainmaster.orchestrator.core.policy.pools import RunPool, pool_problems
 from trainmaster.orchestrator.core.policy.receivers import Receiver, receiver_problems
 from trainmaster.orchestrator.core.policy.registry import Registry, normalize_registry
+from trainmaster.orchestrator.core.policy.retention import Retention
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,6 +195,7 @@ class Policy:
     evaluation: EvaluationPolicy = field(default_factory=EvaluationPolicy)
     notify: tuple[Receiver, ...] = ()
     """Who gets notices outside Google Cloud."""
+    retention: Retention | None = None
     teams: Mapping[str, Team] = field(default_factory=dict)
     """By name. Without any, the deployment has one team, without folders."""
     team: str | None = None

@@ -16,7 +16,7 @@ from trainmaster.orchestrator.core.runs import sender
 from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.core.runs.same_request import file_id
 
-ORDER_KEYS = ("fire", "rollback", "cancel", "approve")
+ORDER_KEYS = ("fire", "rollback", "cancel", "approve", "clean")
 """A document is an order when it has one of these keys; no request has such a key."""
 
 MESSAGE_BASE = "message"

@@ -53,6 +53,8 @@ class Model:
     not_finite: Mapping[str, str] | None = None
     """The trainer's other metrics, by name: `nan`, `inf` or `-inf`."""
     files: ModelFiles | None = None
+    deleted_at: datetime | None = None
+    """Since when the policy's retention removes it; a part may still be there for some minutes."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -286,6 +286,9 @@ class RunRecord:
     """None before the end."""
     problems: tuple[str, ...] = ()
     """What a user should know, in plain words. No decision depends on these texts."""
+    cleaned: Mapping[str, datetime] | None = None
+    """When the policy's retention removed `checkpoints`, `models` (the output directory) and `runs`: what is then left of
+    the record only keeps a late event from starting a second run."""
 
     @property
     def ended(self) -> bool:

@@ -118,7 +118,7 @@ def _with_starting_models(services: Services, request: Request, team: str | None
         else:
             held = services.ledger.find(value)
             model = held.record.model if held and held.record.source.team == team else None
-            uris[value] = model.uri if model else None
+            uris[value] = model.uri if model and model.deleted_at is None else None
             problem = "there is no run with this id that has left a model"
             repair = "name a run that `trainmaster ls` shows as succeeded, or write --start_from=champion"
             fault, problems = Fault(path=at, problem=problem, value=value, repair=repair), faults

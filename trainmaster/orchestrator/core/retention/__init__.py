@@ -1,0 +1,1 @@
+"""What the policy's retention removes, and what it must not."""

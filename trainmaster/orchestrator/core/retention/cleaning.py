@@ -1,0 +1,196 @@
+"""One round through the index, newest run first: what goes of each run, and why the rest stays.
+
+A run that starts from another one is recorded after it. So when the round comes to a run, it has seen every run that may
+have started from it, and one pass follows a lineage of any length.
+
+Where a round is, and what it has decided but perhaps not done, is one document of the ledger: a tick that dies between
+any two deletions is continued by the next one.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from trainmaster.orchestrator.core.completion.steps import END_STEPS
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.names import has_form_of_run_id, in_team, split_object_uri
+from trainmaster.orchestrator.core.policy.retention import Part, Retention
+from trainmaster.orchestrator.core.runs.end import Completion
+from trainmaster.orchestrator.core.runs.index import IndexRow
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.states import ENDS
+
+ROUND_EVERY = timedelta(days=1)
+NEW_WITHIN = timedelta(hours=1)
+"""A run that was recorded so shortly before a round, or during it, may have had no row when the round passed its place."""
+RECORD_MIN_AGE = timedelta(days=8)
+"""Until then a dead letter about the run or its jobs may be replayed: trainmaster/deploy/topology.yaml keeps them for a week."""
+ACTIVE = "it has not ended, or steps after its end are left"
+REIGNED = "it is or was champion"
+_WORD = re.compile(r"[a-z0-9_-]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Removal:
+    """What is removed of one run."""
+
+    run_id: str
+    row: str
+    """The name of its row in the index."""
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What goes of a run, and for each other part that is over, why it stays."""
+
+    row: IndexRow
+    gone: tuple[Part, ...] = ()
+    stays: Mapping[Part, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """How far a round is. `place`: the last row that it has decided on, `pending`: what it decided last.
+
+    `kept`: why runs must stay, by id. `counts`: how many runs, checkpoints and models of each name it has passed.
+    """
+
+    began_at: datetime
+    ended_at: datetime | None = None
+    asked_at: datetime | None = None
+    """When an order last asked for a round."""
+    place: str = ""
+    kept: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    pending: tuple[Removal, ...] = ()
+    removed: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has passed all runs, and removed what it decided."""
+        return self.ended_at is not None and not self.pending
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether another round must begin."""
+        is_asked = self.asked_at is not None and self.asked_at >= self.began_at
+        return self.is_over and (is_asked or now - self.began_at >= ROUND_EVERY)
+
+    def keeping(self, run_ids: Iterable[str], why: str) -> "Round":
+        return replace(self, kept={**dict.fromkeys(run_ids, why), **self.kept})
+
+
+def decide(
+    of_round: Round,
+    row: IndexRow,
+    record: RunRecord,
+    retention: Retention,
+    *,
+    active: Collection[str],
+    bucket: str,
+    now: datetime,
+) -> tuple[Round, Decision]:
+    """What goes of the run, and the round after it. Call it for each run, newest first.
+
+    `active`: the runs that are marked, because something is left to do. `bucket`: the only one whose objects are removed.
+    """
+    has_model = record.model is not None and record.model.deleted_at is None
+    counts, newer = dict(of_round.counts), dict[Part, int]()
+    for part in Part:
+        key = f"{part} {in_team(row.team, row.model_name or '')}"
+        newer[part] = counts.get(key, 0)
+        counts[key] = newer[part] + (part is not Part.MODELS or has_model)
+    age = now - (row.ended_at or row.updated_at)
+    over = [
+        part
+        for part in Part
+        if (keep := retention.of(part)) is not None
+        and keep.is_over(age, newer[part])
+        and (part is not Part.RUNS or age >= RECORD_MIN_AGE)
+        and part not in (record.cleaned or {})
+    ]
+    why = of_round.kept.get(row.run_id, "")
+    if row.state not in ENDS or not record.ended or row.run_id in active:
+        why = ACTIVE
+    stays = dict.fromkeys(over, why) if why else dict(_obstacles(record, over, bucket, newer[Part.MODELS]))
+    gone = tuple(part for part in over if part not in stays)
+    if record.model is not None and record.model.deleted_at is None and Part.MODELS not in gone:
+        if Part.RUNS in gone:
+            stays[Part.RUNS] = "its model stays"
+        gone = tuple(part for part in gone if part is not Part.RUNS)
+    kept = {run_id: why for run_id, why in of_round.kept.items() if run_id != row.run_id}
+    changed = replace(of_round, counts=counts, kept=kept)
+    if Part.MODELS not in (*gone, *(record.cleaned or {})) and Part.RUNS not in gone:
+        changed = changed.keeping(mentioned_runs(record), f"{record.run_id} started from it")
+    return changed, Decision(row=row, gone=gone, stays=stays)
+
+
+def _obstacles(
+    record: RunRecord, over: Collection[Part], bucket: str, newer_models: int
+) -> Iterator[tuple[Part, str]]:
+    output, model = record.output_uri, record.model
+    if Part.MODELS in over and model is not None and newer_models == 0:
+        yield Part.MODELS, "it is the newest model of its name"
+    elif Part.MODELS in over and model is not None and not model.uri.startswith(f"{output}/"):
+        yield Part.MODELS, "its model is not in a directory of its own"
+    if output is not None and not own_prefix(record, bucket):
+        for part in (Part.MODELS, Part.CHECKPOINTS):
+            if part in over:
+                yield part, f"its output is not in gs://{bucket}"
+
+
+def mentioned_runs(record: RunRecord) -> set[str]:
+    """The runs whose ids are in the request, in whatever form: what the run started from is one of them."""
+    if record.request is None:
+        return set()
+    words = _WORD.findall(json.dumps([encoded(record.request.document), record.source.firing_values]))
+    return {word for word in words if has_form_of_run_id(word)} - {record.run_id}
+
+
+def own_prefix(record: RunRecord, bucket: str) -> str:
+    """What the names of the run's objects in the bucket begin with; empty if that is not its directory alone."""
+    if record.output_uri is None:
+        return ""
+    its_bucket, name = split_object_uri(record.output_uri)
+    is_own = its_bucket == bucket and name.rpartition("/")[2] == record.run_id
+    return f"{name}/" if is_own else ""
+
+
+def prefixes_of(record: RunRecord, parts: Collection[Part], bucket: str) -> tuple[str, ...]:
+    """What the names of the objects begin with that go with these parts: with a record all that its run left."""
+    prefix = own_prefix(record, bucket)
+    if not prefix or not parts:
+        return ()
+    if Part.MODELS in parts or Part.RUNS in parts:
+        return (prefix,)
+    trials = record.tuning.trials if record.tuning else ()
+    return (f"{prefix}checkpoints/", *(f"{prefix}{trial.id}/checkpoints/" for trial in trials))
+
+
+def with_mark(record: RunRecord, parts: Collection[Part], now: datetime, attempt: str) -> RunRecord | None:
+    """The record that says what is removed; None if it does so already."""
+    cleaned = {**{str(part): now for part in parts if part is not Part.RUNS}, **(record.cleaned or {})}
+    model = record.model
+    if model is not None and Part.MODELS in cleaned and model.deleted_at is None:
+        model = replace(model, deleted_at=cleaned[Part.MODELS])
+    if cleaned == (record.cleaned or {}) and model == record.model:
+        return None
+    return replace(record, cleaned=cleaned, model=model, updated_at=now, attempt=attempt)
+
+
+def tombstone(record: RunRecord, now: datetime, attempt: str) -> RunRecord:
+    """What is left of a record that is removed: a late delivery of its event finds it, and starts no second run."""
+    source = replace(record.source, firing_values=None, sent_by=None, commit=None, forced=None)
+    return RunRecord(
+        run_id=record.run_id,
+        state=record.state,
+        source=source,
+        attempt=attempt,
+        updated_at=now,
+        history=record.history[-1:],
+        job=record.job,
+        completion=Completion(steps_done=END_STEPS),
+        cleaned={**(record.cleaned or {}), Part.RUNS: now},
+    )

@@ -1,0 +1,156 @@
+"""The policy's retention, applied by the tick once a day, or when an order asks for it.
+
+    round     names what goes of the next runs of the index: decided before anything is removed, and continued by the
+              next tick whatever happens to this one
+    record    says since when the checkpoints or the model are removed
+    objects   of the run's output directory, then those beside its record, and its row
+    record    if it goes too: what is left keeps a late event from starting a second run
+
+All is safe to repeat. A tick spends CLEANS_S on it; without the policy's `retention` it costs nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from itertools import takewhile
+
+from trainmaster.orchestrator.core.errors import GenerationMoved, TrainmasterError
+from trainmaster.orchestrator.core.policy.retention import Part, Retention
+from trainmaster.orchestrator.core.retention.cleaning import (
+    NEW_WITHIN,
+    REIGNED,
+    Removal,
+    Round,
+    decide,
+    mentioned_runs,
+    prefixes_of,
+    tombstone,
+    with_mark,
+)
+from trainmaster.orchestrator.flows.services import FlowResult, Services
+from trainmaster.orchestrator.stores.ledger import Marker
+from trainmaster.orchestrator.stores.retention import HeldRound
+
+CLEANS_FOR = timedelta(seconds=20)
+"""Of a tick. What is left continues with the next one."""
+DECIDED_AT_ONCE = 200
+"""Runs that are read between two writes of the round."""
+
+NEW_MAX = 10_000
+"""Runs that begin during a round and in the hour before."""
+
+
+def clean(services: Services) -> Iterator[FlowResult]:
+    """Continue the round that is under way, or begin one if it is due. It rests while not all active runs are known."""
+    policy = services.request_rules().policy
+    if policy is None or policy.retention is None:
+        return
+    held = services.retained.read()
+    is_due = held.round is None or held.round.is_due(services.clock.now())
+    if not is_due and held.round is not None and held.round.is_over:
+        return
+    active, has_more = services.ledger.active()
+    if has_more:
+        return
+    cleaning = _Cleaning(services, policy.retention, active)
+    try:
+        ended = cleaning.continue_round(None if is_due else held.round, held)
+    except GenerationMoved:
+        return  # another tick is at it
+    except TrainmasterError as error:
+        yield FlowResult(message=f"the policy's retention stopped here: {error}", severity="WARNING")
+        return
+    if ended is not None and ended.removed:
+        yield FlowResult(message=f"the policy's retention removed parts of {ended.removed} runs")
+
+
+def ask_for_round(services: Services) -> None:
+    """The next tick begins a round, or does so when the one under way has ended. Safe to repeat."""
+    held, now = services.retained.read(), services.clock.now()
+    known = held.round or Round(began_at=now, ended_at=now)
+    services.retained.replace(held, replace(known, asked_at=now))
+
+
+class _Cleaning:
+    """The part of one tick in a round."""
+
+    def __init__(self, services: Services, retention: Retention, active: Sequence[Marker]) -> None:
+        self._services, self._retention, self._active = services, retention, active
+        self._until = services.clock.now()
+
+    def continue_round(self, known: Round | None, held: HeldRound) -> Round | None:
+        """The round if it has ended now; None if the next tick continues it."""
+        services = self._services
+        if known is None:
+            known = Round(began_at=services.clock.now())
+            known = known.keeping(services.retained.reigns(), REIGNED)
+        known = self._with_new_runs(known)
+        self._until = services.clock.now() + CLEANS_FOR
+        while True:
+            for removal in known.pending:
+                if not self._remove(removal, known):
+                    return None
+            if known.ended_at is not None:
+                known = replace(known, pending=())
+                services.retained.replace(held, known)
+                return known
+            if services.clock.now() >= self._until:
+                return None
+            known = self._decide_next(known)
+            held = services.retained.replace(held, known)
+
+    def _with_new_runs(self, known: Round) -> Round:
+        """With what the runs started from that are newer than the round, or that its rows may not have shown."""
+        services, since = self._services, known.began_at - NEW_WITHIN
+        rows = (row for _, row in services.retained.rows("", NEW_MAX) if row is not None)
+        new = {row.run_id for row in takewhile(lambda row: row.created_at >= since, rows)}
+        new |= {marker.run_id for marker in self._active if marker.created_at >= since}
+        for run_id in sorted(new):
+            if (held := services.ledger.find(run_id)) is not None:
+                known = known.keeping(mentioned_runs(held.record), f"{run_id} started from it")
+        return known
+
+    def _decide_next(self, known: Round) -> Round:
+        services, active = self._services, {marker.run_id for marker in self._active}
+        rows = list(services.retained.rows(known.place, DECIDED_AT_ONCE))
+        pending, place = list[Removal](), known.place
+        for name, row in rows:
+            held = services.ledger.find(row.run_id) if row is not None else None
+            if row is not None and held is not None:
+                known, decision = decide(
+                    known,
+                    row,
+                    held.record,
+                    self._retention,
+                    active=active,
+                    bucket=services.buckets.models,
+                    now=services.clock.now(),
+                )
+                if decision.gone:
+                    pending.append(Removal(run_id=row.run_id, row=name, parts=decision.gone))
+            place = name
+            if services.clock.now() >= self._until:
+                break
+        is_last = len(rows) < DECIDED_AT_ONCE and (not rows or place == rows[-1][0])
+        ended_at = services.clock.now() if is_last else None
+        removed = known.removed + len(pending)
+        return replace(known, place=place, pending=tuple(pending), ended_at=ended_at, removed=removed)
+
+    def _remove(self, removal: Removal, known: Round) -> bool:
+        """Whether all of it is gone; the next tick continues otherwise."""
+        services, now = self._services, self._services.clock.now()
+        held = services.ledger.find(removal.run_id)
+        if held is None or Part.RUNS in (held.record.cleaned or {}) or removal.run_id in known.kept:
+            return True
+        parts, attempt = removal.parts, services.attempt
+        held = services.ledger.update(held, lambda record: with_mark(record, parts, now, attempt))
+        for prefix in prefixes_of(held.record, parts, services.buckets.models):
+            for name in services.outputs.below(prefix):
+                if services.clock.now() >= self._until:
+                    return False
+                services.outputs.remove(name)
+        if Part.RUNS in parts:
+            for name in (*services.retained.objects_beside(held.record), removal.row):
+                services.retained.remove(name)
+            services.ledger.replace(held, tombstone(held.record, now, attempt))
+        return True

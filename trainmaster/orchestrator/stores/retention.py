@@ -1,0 +1,98 @@
+"""The round of the policy's retention, and the objects that it removes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+
+from trainmaster.orchestrator.core import names
+from trainmaster.orchestrator.core.champions.champion import Champion
+from trainmaster.orchestrator.core.documents.codec import decoded, encoded, json_bytes
+from trainmaster.orchestrator.core.retention.cleaning import Round
+from trainmaster.orchestrator.core.runs.drop_status import status_object_of
+from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, IndexRow, parse_row
+from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.sizes import MAX_CHAMPION_BYTES, MAX_ROUND_BYTES
+from trainmaster.orchestrator.stores.store import Store
+
+ROUND_OBJECT = "retention.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldRound:
+    """The round as it was read, and the version that a replacement must name."""
+
+    round: Round | None
+    version: int
+
+
+class Retained(Store):
+    """What the retention reads and removes in the ledger, and its round."""
+
+    def read(self) -> HeldRound:
+        """The last round; None before the first.
+
+        Raises:
+            DocumentDamaged: the object holds something else.
+        """
+        found, version, _ = self._parse(ROUND_OBJECT, partial(decoded, Round), MAX_ROUND_BYTES)
+        return HeldRound(round=found, version=version)
+
+    def replace(self, held: HeldRound, changed: Round) -> HeldRound:
+        """Write the round, if it is still at `held.version`.
+
+        Raises:
+            GenerationMoved: another tick changed it first, or an order.
+        """
+        content = json_bytes(encoded(changed))
+        version = self.objects.write(self.bucket, ROUND_OBJECT, content, if_generation=held.version)
+        return HeldRound(round=changed, version=version)
+
+    def uri(self) -> str:
+        """The round's URI."""
+        return self._uri(ROUND_OBJECT)
+
+    def reigns(self) -> Iterator[str]:
+        """The runs that are champion, or were and may be restored: one read for each champion.
+
+        Raises:
+            DocumentDamaged: what should be a champion is something else.
+        """
+        for listed in self.objects.listing(self.bucket, names.CHAMPIONS_PREFIX):
+            champion, _, _ = self._parse(listed.name, partial(decoded, Champion), MAX_CHAMPION_BYTES)
+            if champion is not None:
+                reigns = (*champion.history, *([champion.current] if champion.current else []))
+                yield from (reign.run_id for reign in reigns)
+
+    def rows(self, after: str, most: int) -> Iterator[tuple[str, IndexRow | None]]:
+        """The names of the newest rows in the index, or of those behind `after`, each with its row if it can be read."""
+        for listed in islice(self.objects.listing(self.bucket, INDEX_PREFIX, after), most):
+            yield listed.name, parse_row(listed.name, listed.metadata)
+
+    def objects_beside(self, record: RunRecord) -> Iterator[str]:
+        """The objects of the ledger that belong to the run, but for its record and row.
+
+        Not the status of a file, which later copies of the file are compared with.
+        """
+        for prefix in names.kept_prefixes(record.run_id):
+            yield from (listed.name for listed in self.objects.listing(self.bucket, prefix))
+        yield names.report_object(record.run_id)
+        group = record.source.group
+        if record.source.message_id is not None and (group is None or group.number == 1):
+            yield status_object_of(record.source)
+
+    def remove(self, name: str) -> None:
+        """Remove an object that belongs to a run. Safe to repeat."""
+        self.objects.delete(self.bucket, name)
+
+
+class Outputs(Store):
+    """What runs wrote into the models bucket."""
+
+    def below(self, prefix: str) -> Iterator[str]:
+        """The objects below the prefix, which ends in `/`."""
+        yield from (listed.name for listed in self.objects.listing(self.bucket, prefix))
+
+    def remove(self, name: str) -> None:
+        """Remove the object. Safe to repeat."""
+        self.objects.delete(self.bucket, name)

@@ -13,6 +13,7 @@ from typing import Any
 import google_crc32c
 
 from trainmaster.orchestrator.core.champions.registration import ModelUpload, ModelVersion
+from trainmaster.orchestrator.core.completion.experiment import ExperimentRun
 from trainmaster.orchestrator.core.completion.explanation import SERVICE, LogEntry, LogQuery
 from trainmaster.orchestrator.core.errors import (
     ActAsDenied,
@@ -190,6 +191,7 @@ class MemoryJobs:
         self.cancels_late = False
         self.asked_to_cancel: list[str] = []
         self.pools: dict[str, PoolState] = {}
+        self.experiment_runs: dict[str, ExperimentRun] = {}
         self._of_run: defaultdict[str, list[str]] = defaultdict(list)
 
     def submit(self, submission: Submission) -> Job:
@@ -256,6 +258,9 @@ class MemoryJobs:
 
     def pool_states(self, region: str) -> Sequence[PoolState]:
         return [one for name, one in self.pools.items() if name.split("/")[3] == region]
+
+    def keep_experiment_run(self, run: ExperimentRun) -> None:
+        self.experiment_runs[run.id] = run
 
     def delete_pool(self, name: str) -> None:
         self.pools.pop(name, None)

@@ -12,6 +12,7 @@ from tests.contract.retraining import SMALL
 from tests.contract.schemas import RECORD
 from tests.contract.world import LEDGER, REGION, Killed, World, request_rules_with
 from trainmaster.orchestrator.core.admission.candidates import deployment_class
+from trainmaster.orchestrator.core.completion.experiment import ExperimentRun
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import (
     DeploymentRefused,
@@ -130,6 +131,9 @@ class Answering:
 
     def pool_states(self, region: str) -> Sequence[PoolState]:
         return self._jobs.pool_states(region)
+
+    def keep_experiment_run(self, run: ExperimentRun) -> None:
+        self._jobs.keep_experiment_run(run)
 
     def delete_pool(self, name: str) -> None:
         self._jobs.delete_pool(name)

@@ -1,5 +1,6 @@
 """The steps after a run's end: each is done once, even if another fails or is slow."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -8,6 +9,7 @@ import pytest
 
 from tests.contract.boundaries import At, raising
 from tests.contract.schemas import RECORD
+from tests.contract.test_champions import REQUEST
 from tests.contract.test_complete import launched
 from tests.contract.world import World
 from tests.narrowing import present
@@ -41,6 +43,23 @@ def ended() -> tuple[World, Held]:
 def test_the_steps_of_every_run_are_the_named_ones_in_their_order() -> None:
     """The client waits for these names."""
     assert tuple(STEPS) == tuple(STEPS_WITHOUT_JOB) == END_STEPS
+
+
+def test_a_run_that_asks_for_it_becomes_a_run_of_its_experiment_with_its_arguments_and_metrics() -> None:
+    world = World()
+    program = {"machine": "n1-standard-8", "args": ["--lr=0.1", "--optimizer", "sgd", "--augment"]}
+    request = {**REQUEST, "experiment": "cats", "cluster": {"chief": program}}
+    incoming = world.drop_and_launch(json.dumps(request).encode(), "requests/a.json")
+    world.train(world.record(incoming.run_id), 0.75)
+    down = At("write experiment", before=raising(ServiceFailed("Vertex AI", "log", "it is down")))
+    world.complete(world.hint(world.jobs.read(present(world.record(incoming.run_id).job).name)), down)
+    assert world.jobs.experiment_runs == {}
+    world.reconcile()
+    assert set(steps_done(world.record(incoming.run_id))) == set(STEPS)
+    (kept,) = world.jobs.experiment_runs.values()
+    assert (kept.id, kept.state) == (f"cats-{incoming.run_id}", "COMPLETE")
+    assert kept.params == {"lr": 0.1, "optimizer": "sgd", "augment": "set"}
+    assert kept.metrics == {"accuracy": 0.75, "loss": 1}
 
 
 def test_a_step_that_fails_keeps_no_other_from_running_and_the_reconciler_repeats_it_alone() -> None:

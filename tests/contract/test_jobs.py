@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
@@ -15,6 +16,7 @@ from tests.memory import ManualClock, MemoryJobs
 from tests.narrowing import present
 from trainmaster.orchestrator.adapters.job_messages import job_from
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
+from trainmaster.orchestrator.core.completion.experiment import ExperimentRun
 from trainmaster.orchestrator.core.errors import (
     JobNotFound,
     ServiceFailed,
@@ -100,6 +102,35 @@ def test_a_tuning_is_read_with_its_trials_parameters_and_measurements() -> None:
     assert second.final == Measured(metrics={"accuracy": 0.5}, step=10, elapsed_s=61.5)
     assert second.start_time == START.replace(hour=12, minute=0, second=0, microsecond=0, month=3, day=1)
     assert (first.state, first.final, first.infeasible_reason) == (TrialState.INFEASIBLE, None, "no metric")
+
+
+def test_the_sdk_shows_a_run_that_was_kept_in_an_experiment_once_however_often(
+    vertex: VertexJobs, jobs_proxy: Proxy
+) -> None:
+    from google.cloud import aiplatform
+
+    first = ExperimentRun(
+        experiment="cats",
+        region=REGION,
+        run_id="cats_a-20260301t120000-0123456789",
+        state="COMPLETE",
+        params={"lr": 0.1, "optimizer": "sgd"},
+        metrics={"accuracy": 0.75},
+    )
+    second = replace(first, run_id="cats-20260301t120001-0123456789", state="FAILED", metrics={})
+    with pytest.raises(ServiceFailed, match="the project's metadata store is being created"):
+        vertex.keep_experiment_run(first)
+    for run in (first, first, second):
+        vertex.keep_experiment_run(run)
+    aiplatform.init(
+        project=PROJECT, location=REGION, credentials=AnonymousCredentials(), api_endpoint=jobs_proxy.url,
+        api_transport="rest",
+    )  # fmt: skip
+    shown = {run.name: run for run in aiplatform.ExperimentRun.list(experiment="cats")}
+    assert shown.keys() == {first.run_id, second.run_id}
+    found = shown[first.run_id]
+    assert (found.get_params(), found.get_metrics()) == (first.params, first.metrics)
+    assert [run.get_state() for run in shown.values()].count("FAILED") == 1
 
 
 def test_two_jobs_of_one_run_are_found_oldest_first(jobs: TrainingJobs) -> None:

@@ -15,6 +15,7 @@ from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.admission.cost import ReadPrices
 from trainmaster.orchestrator.core.champions.registration import ModelUpload, ModelVersion
 from trainmaster.orchestrator.core.completion.entry import JobHint
+from trainmaster.orchestrator.core.completion.experiment import ExperimentRun
 from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.events.envelope import Envelope
@@ -182,6 +183,9 @@ class BoundaryJobs:
 
     def pool_states(self, region: str) -> Sequence[PoolState]:
         return self.boundary.cross("read pools", lambda: self.inner.pool_states(region))
+
+    def keep_experiment_run(self, run: ExperimentRun) -> None:
+        self.boundary.cross("write experiment", lambda: self.inner.keep_experiment_run(run))
 
     def delete_pool(self, name: str) -> None:
         self.boundary.cross("delete pool", lambda: self.inner.delete_pool(name))

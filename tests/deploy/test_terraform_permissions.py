@@ -16,8 +16,10 @@ TABLE: dict[str, Any] = yaml.safe_load((ROOT / "trainmaster/deploy/permissions.y
 TOPOLOGY: dict[str, Any] = yaml.safe_load((ROOT / "trainmaster/deploy/topology.yaml").read_text())
 FUNCTIONS: list[str] = list(TOPOLOGY["functions"])
 CALLS, ROLES, GRANTS = TABLE["calls"], TABLE["roles"], TABLE["grants"]
-CLIENT_METHODS = ("create_", "get_", "list_", "cancel_", "delete_", "update_", "upload_", "merge_")
-CLIENT_NOUNS = "_job|persistent_resource|model|_version|_aliase|operation"
+CLIENT_METHODS = ("create_", "get_", "list_", "cancel_", "delete_", "update_", "upload_", "merge_", "add_")
+CLIENT_NOUNS = (
+    "_job|persistent_resource|model|_version|_aliase|operation|context|context_children|metadata_store"
+)
 
 
 def grants_of(account: str) -> list[dict[str, Any]]:

@@ -108,6 +108,12 @@ def shipped_policy(file: Path = POLICY) -> dict[str, Any]:
     return parse_yaml(file.read_text()) or {}
 
 
+def policy_keys(policy: Mapping[str, Any]) -> frozenset[str]:
+    """The keys of the policy that are set, of those on which grants depend."""
+    keys = {grant["policy"] for grant in permissions()["grants"] if "policy" in grant}
+    return frozenset(key for key in keys if policy.get(key))
+
+
 def receiver_settings(policy: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The policy's receivers of notices by name: the secret, or the addresses, of each."""
     return {

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.client.deployment import deployment_document
-from trainmaster.deploy.names import SETTINGS, Names, topology_of
+from trainmaster.deploy.names import SETTINGS, Names, policy_keys, shipped_policy, topology_of
 from trainmaster.deploy.preflight import PreflightResult
 from trainmaster.deploy.stage import stage
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
@@ -91,6 +91,7 @@ class Terraform:
             f"-var=kept_accounts={json.dumps(clearance.kept_accounts)}",
             f"-var=teams={json.dumps(self.names.teams)}",
             f"-var=notify={json.dumps(self.names.notify)}",
+            f"-var=policy_keys={json.dumps(sorted(policy_keys(shipped_policy())))}",
             f"-var=delete_buckets={json.dumps(delete_buckets)}",
         ]
 

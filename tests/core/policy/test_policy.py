@@ -201,6 +201,11 @@ def test_a_run_of_another_projects_experiment_is_refused() -> None:
     assert list(told(written)) == ["$.experiment_run"]
 
 
+def test_an_experiment_by_its_name_alone_is_the_projects_own() -> None:
+    assert accepted(request(experiment="e")).spec.experiment == "e"
+    assert list(told(request(experiment="e"), experiments=())) == ["$.experiment"]
+
+
 def test_a_resource_that_names_the_own_project_by_its_number_gets_the_repair() -> None:
     account = "trainer@my-project.iam.gserviceaccount.com"
     board = "projects/123456/locations/us-central1/tensorboards/1"

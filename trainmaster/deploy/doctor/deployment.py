@@ -83,10 +83,17 @@ class ExaminedDeployment:
     def project_thing(self) -> GrantTarget:
         return GrantTarget(kind="project", name=self.project, resource=f"projects/{self.project}")
 
-    def expected_grants(self, *, project_number: str, subscriptions: tuple[str, ...]) -> Iterator[Expected]:
-        """Every grant, one per account and resource. `subscriptions`: full names of those with dead letters."""
+    def expected_grants(
+        self, *, project_number: str, subscriptions: tuple[str, ...], policy: Mapping[str, Any] | None = None
+    ) -> Iterator[Expected]:
+        """Every grant, one per account and resource. `subscriptions`: full names of those with dead letters.
+
+        `policy`: the deployed one, which some grants depend on; None: all are expected.
+        """
         functions = list(self.topology["functions"])
         for row in self.grants["grants"]:
+            if policy is not None and "policy" in row and not policy.get(row["policy"]):
+                continue
             accounts = [
                 each
                 for account in row["accounts"]

@@ -87,7 +87,7 @@ class _Visit:
         policy, unread = deployed_policy(self.storage, self.target.ledger_bucket, self.deployment)
         deployment = replace(self.deployment, secrets=secrets_of(policy) if self.deployment.builds else ())
         expected = [
-            *deployment.expected_grants(project_number=number, subscriptions=gives_up),
+            *deployment.expected_grants(project_number=number, subscriptions=gives_up, policy=policy),
             *deployment.expected_of_teams(teams_of(policy)),
         ]
         return [

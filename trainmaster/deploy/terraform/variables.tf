@@ -89,6 +89,12 @@ variable "notify" {
   description = "The policy's receivers of notices by name, which `trainmaster deploy` reads from functions/policy.yaml. Do not set it."
 }
 
+variable "policy_keys" {
+  type        = set(string)
+  default     = []
+  description = "The policy's keys that are set, of those that grants depend on. `trainmaster deploy` reads them from functions/policy.yaml. Do not set it."
+}
+
 variable "delete_buckets" {
   type        = bool
   default     = false

@@ -65,4 +65,5 @@ module "plan" {
   watched_buckets = var.watched_buckets
   teams           = var.teams
   notify          = var.notify
+  policy_keys     = var.policy_keys
 }

@@ -4,6 +4,7 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from trainmaster.orchestrator.core.completion.experiment import ExperimentRun
 from trainmaster.orchestrator.core.documents.codec import decoded_time
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 from trainmaster.orchestrator.core.policy.pools import PoolState
@@ -62,6 +63,26 @@ def pool_state_from(resource: "PersistentResource") -> PoolState:
         used=sum(pool.used_replica_count for pool in resource.resource_pools),
         created_at=resource.create_time,
     )
+
+
+def experiment_contexts(run: ExperimentRun) -> tuple[dict[str, Any], dict[str, Any]]:  # Any: Context messages
+    """The contexts of the experiment and of the run in it, as the SDK creates and reads them.
+
+    Source: experiment_resources.py and experiment_run_resource.py in google/cloud/aiplatform/metadata (2026-11)
+    """
+    experiment = {
+        "display_name": run.experiment,
+        "schema_title": "system.Experiment",
+        "schema_version": "0.0.1",
+        "metadata": {"experiment_deleted": False},
+    }
+    own = {
+        "display_name": run.run_id,
+        "schema_title": "system.ExperimentRun",
+        "schema_version": "0.0.1",
+        "metadata": {"_params": dict(run.params), "_metrics": dict(run.metrics), "_state": run.state},
+    }
+    return experiment, own
 
 
 def _known_state(

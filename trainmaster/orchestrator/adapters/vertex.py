@@ -10,7 +10,12 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.orchestrator.adapters.job_messages import job_from, message_of, pool_state_from
+from trainmaster.orchestrator.adapters.job_messages import (
+    experiment_contexts,
+    job_from,
+    message_of,
+    pool_state_from,
+)
 from trainmaster.orchestrator.adapters.refusals import (
     SERVICE,
     Called,
@@ -21,6 +26,7 @@ from trainmaster.orchestrator.adapters.refusals import (
 )
 from trainmaster.orchestrator.adapters.total_limit import Deadline, within
 from trainmaster.orchestrator.adapters.vertex_clients import TIMEOUT_S, RegionalClients, session_of
+from trainmaster.orchestrator.core.completion.experiment import ExperimentRun
 from trainmaster.orchestrator.core.errors import (
     JobNotFound,
     ServiceFailed,
@@ -29,6 +35,7 @@ from trainmaster.orchestrator.core.errors import (
 )
 from trainmaster.orchestrator.core.job_names import (
     JobKind,
+    context_name,
     job_kind,
     job_name,
     job_region,
@@ -44,6 +51,7 @@ from trainmaster.partial_import import IMPORTING, VERTEX_CLIENT, import_parts_of
 
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
+    from google.cloud.aiplatform_v1.services.metadata_service import MetadataServiceClient
     from google.cloud.aiplatform_v1.services.persistent_resource_service import (
         PersistentResourceServiceClient,
     )
@@ -97,6 +105,13 @@ class VertexJobs(RegionalClients):
             from google.cloud.aiplatform_v1.services import persistent_resource_service as service
 
         return self._kept_client(service.PersistentResourceServiceClient, region)
+
+    def _metadata_client(self, region: str) -> "MetadataServiceClient":
+        with IMPORTING:
+            import_parts_of(*VERTEX_CLIENT)
+            from google.cloud.aiplatform_v1.services import metadata_service as service
+
+        return self._kept_client(service.MetadataServiceClient, region)
 
     def prepare(self, region: str) -> None:
         """Import the library and get credentials, without connecting, so that no lease has to wait for it.
@@ -198,6 +213,33 @@ class VertexJobs(RegionalClients):
         with failures_of(SERVICE, f"delete {name}"), suppress(NotFound):
             client = self._pool_client(name.split("/")[3])
             client.delete_persistent_resource(name=name, timeout=TIMEOUT_S)
+
+    def keep_experiment_run(self, run: ExperimentRun) -> None:
+        with IMPORTING:
+            from google.api_core.exceptions import Conflict, NotFound
+
+        client, location = self._metadata_client(run.region), location_name(self._project, run.region)
+        store = {"parent": f"{location}/metadataStores/default"}
+        experiment, own = experiment_contexts(run)
+        with failures_of(SERVICE, f"log {run.run_id} to the experiment {run.experiment}"):
+            for context_id, context in ((run.experiment, experiment), (run.id, own)):
+                request = {**store, "context": context, "context_id": context_id}
+                try:
+                    client.create_context(request=request, timeout=TIMEOUT_S)
+                except Conflict:
+                    continue  # by an earlier attempt, or an earlier run of the experiment
+                except NotFound as error:
+                    creation = {"parent": location, "metadata_store": {}, "metadata_store_id": "default"}
+                    with suppress(Conflict):
+                        client.create_metadata_store(request=creation, timeout=TIMEOUT_S)
+                    reason = "the project's metadata store is being created"
+                    raise ServiceFailed(SERVICE, f"log to the experiment {run.experiment}", reason) from error
+            parent, child = (
+                context_name(self._project, run.region, name) for name in (run.experiment, run.id)
+            )
+            client.add_context_children(
+                request={"context": parent, "child_contexts": [child]}, timeout=TIMEOUT_S
+            )
 
     def with_id(self, job_id: str) -> Job:
         for name in self._names(job_id):

@@ -20,6 +20,11 @@ def location_name(project: str, region: str) -> str:
     return f"projects/{project}/locations/{region}"
 
 
+def context_name(project: str, region: str, name: str) -> str:
+    """The full name of an experiment, or of a run of one, in the default metadata store."""
+    return f"{location_name(project, region)}/metadataStores/default/contexts/{name}"
+
+
 def job_name(project: str, region: str, kind: JobKind, job_id: str) -> str:
     return f"{location_name(project, region)}/{kind}/{job_id}"
 

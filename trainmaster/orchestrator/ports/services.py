@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from trainmaster.orchestrator.core.champions.registration import ModelUpload, ModelVersion
+from trainmaster.orchestrator.core.completion.experiment import ExperimentRun
 from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.notices.deliveries import Answer
@@ -78,6 +79,14 @@ class TrainingJobs(Protocol):
 
     def delete_pool(self, name: str) -> None:
         """Begin to delete a persistent resource, which cancels its jobs. No effect on a missing one."""
+        ...
+
+    def keep_experiment_run(self, run: ExperimentRun) -> None:
+        """Make it a run of its experiment, which is created if there is none. Safe to repeat: its id is the run's.
+
+        Raises:
+            ServiceFailed: among others, the project has no metadata store yet, and one is being created.
+        """
         ...
 
     def with_id(self, job_id: str) -> Job:

@@ -212,6 +212,13 @@ def test_a_run_of_an_experiment_is_submitted_by_its_full_name() -> None:
     assert by_id.settings["experiment_run"] == f"{CONTEXTS}/nightly-7"
 
 
+def test_an_experiment_by_its_name_alone_is_no_setting_of_the_job() -> None:
+    spec = accepted(request(experiment="nightly")).spec
+    assert (spec.experiment, "experiment" in spec.settings) == ("nightly", False)
+    assert accepted(request(experiment=f"{CONTEXTS}/nightly")).spec.experiment is None
+    assert told(request(experiment="nightly", experiment_run="7")).keys() == {"$.experiment"}
+
+
 def test_all_faults_of_what_is_reserved_and_reached_come_at_once() -> None:
     chief = {
         **H100,

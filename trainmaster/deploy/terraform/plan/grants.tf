@@ -52,7 +52,7 @@ locals {
           }
         ]
       ]
-    ]
+    ] if !can(grant.policy) || contains(var.policy_keys, try(grant.policy, ""))
   ])
 
   # The same for each team, with an entry for each managed folder and each single object.

@@ -39,6 +39,12 @@ variable "notify" {
   description = "The policy's receivers of notices by name: the id of the secret, or the e-mail addresses, of each."
 }
 
+variable "policy_keys" {
+  type        = set(string)
+  default     = ["experiments", "retention"]
+  description = "The policy's keys that are set, of those that grants depend on."
+}
+
 locals {
   topology = yamldecode(
     replace(

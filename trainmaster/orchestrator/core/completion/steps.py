@@ -15,8 +15,8 @@ from trainmaster.orchestrator.core.runs.end import (
 )
 from trainmaster.orchestrator.core.runs.record import RunRecord
 
-REASON, CHAMPION, REGISTRY = "reason", "champion", "registry"
-"""The steps that read why a run failed, compare its model with the champion, and register it."""
+REASON, CHAMPION, REGISTRY, EXPERIMENT = "reason", "champion", "registry", "experiment"
+"""The steps that read why a run failed, compare its model with the champion, register it, and log it to its experiment."""
 END_STEPS = (
     REASON,
     "index",
@@ -24,6 +24,7 @@ END_STEPS = (
     EVALUATION,
     CHAMPION,
     REGISTRY,
+    EXPERIMENT,
     "notices",
     "cap_notice",
     "queue",

@@ -297,6 +297,8 @@ class JobSpec:
     settings: Mapping[str, object] = field(default_factory=dict)
     encryption_key: str | None = None
     champion: ChampionTerms | None = None
+    experiment: str | None = None
+    """The experiment of which the ended run becomes a run; one by its full name is a setting of the job instead."""
     priority: int = DEFAULT_PRIORITY
 
     def output_uri(self, run_id: str, models_bucket: str) -> str:
@@ -363,6 +365,7 @@ def spec_from(document: Mapping[str, Any]) -> JobSpec:
         settings=_settings(document),
         encryption_key=document.get("encryption_key"),
         champion=decoded(ChampionTerms, champion) if champion else None,
+        experiment=None if "/" in (name := document.get("experiment") or "/") else name,
         priority=document.get("priority", DEFAULT_PRIORITY),
     )
 
@@ -378,6 +381,8 @@ def spec_of(record: RunRecord) -> JobSpec | None:
 def _settings(document: Mapping[str, Any]) -> Mapping[str, object]:
     """The settings that the request makes. The service names a run of an experiment EXPERIMENT-RUN, in full."""
     settings = {key: document[key] for key in SETTINGS if document.get(key)}
+    if "/" not in settings.get("experiment", "/"):
+        del settings["experiment"]
     run = settings.get("experiment_run")
     if run is not None and "/" not in run:
         settings["experiment_run"] = f"{settings['experiment']}-{run}"

@@ -18,6 +18,7 @@ from trainmaster.orchestrator.core.admission.start_deadline import (
 )
 from trainmaster.orchestrator.core.admission.waiting import NO_CAPACITY, may_wait, stocked_out
 from trainmaster.orchestrator.core.completion.entry import JobHint
+from trainmaster.orchestrator.core.completion.experiment import experiment_run
 from trainmaster.orchestrator.core.completion.locations import model_locations, shared_location
 from trainmaster.orchestrator.core.completion.losses import loss_of
 from trainmaster.orchestrator.core.completion.model import (
@@ -36,7 +37,7 @@ from trainmaster.orchestrator.core.completion.outcome import (
     stockout_of,
     with_progress,
 )
-from trainmaster.orchestrator.core.completion.steps import CHAMPION, REASON, REGISTRY
+from trainmaster.orchestrator.core.completion.steps import CHAMPION, EXPERIMENT, REASON, REGISTRY
 from trainmaster.orchestrator.core.errors import JobNotFound, PolicyInvalid, ReasonPending, RecordMoved
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 from trainmaster.orchestrator.core.names import RUN_LABEL, STEP_LABEL, is_run_id
@@ -376,11 +377,19 @@ def _explain_failure(end: finish.End) -> str | None:
     return None
 
 
+def _log_to_experiment(end: finish.End) -> None:
+    spec = spec_of(end.record)
+    run = experiment_run(end.record, spec) if spec is not None else None
+    if run is not None:
+        end.services.jobs.keep_experiment_run(run)
+
+
 _OF_JOB: Mapping[str, finish.Step] = {
     REASON: _explain_failure,
     EVALUATION: evaluate,
     CHAMPION: compare_with_champion,
     REGISTRY: register_model,
+    EXPERIMENT: _log_to_experiment,
 }
 STEPS: Mapping[str, finish.Step] = {**finish.STEPS_WITHOUT_JOB, **_OF_JOB}
 """What follows the end of a run that had a job, in this order."""

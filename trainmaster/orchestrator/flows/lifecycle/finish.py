@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from trainmaster.orchestrator.core.completion.steps import (
     CHAMPION,
+    EXPERIMENT,
     REASON,
     REGISTRY,
     is_due,
@@ -106,7 +107,7 @@ def _free_slots(end: End) -> None:
 
 
 def _do_nothing(_: End) -> None:
-    """A run without a job has neither a log nor a model."""
+    """A run without a job has neither a log nor a model, and no result."""
 
 
 STEPS_WITHOUT_JOB: Mapping[str, Step] = {
@@ -116,6 +117,7 @@ STEPS_WITHOUT_JOB: Mapping[str, Step] = {
     EVALUATION: _do_nothing,
     CHAMPION: _do_nothing,
     REGISTRY: _do_nothing,
+    EXPERIMENT: _do_nothing,
     "notices": _publish_notices,
     "cap_notice": _publish_cap_notice,
     "queue": _leave_queue,

@@ -21,6 +21,7 @@ from trainmaster.orchestrator.core.documents.values import (
     text_at,
     whole_at,
 )
+from trainmaster.orchestrator.core.job_names import context_name
 from trainmaster.orchestrator.core.policy.policy import Machines, Policy, among, has_digest, repository, under
 from trainmaster.orchestrator.core.requests.checks.tuning import iter_parameters
 from trainmaster.orchestrator.core.requests.draft import EXECUTOR_IMAGE, SCRIPT, Draft
@@ -187,6 +188,9 @@ def _resources(policy: Policy, draft: Draft) -> Iterator[Fault]:
             (("protected_artifact_location_id",), "regions"),
         )
     }
+    experiment = named[("experiment",)][0]
+    if isinstance(experiment, str) and "/" not in experiment:
+        named[("experiment",)] = (context_name(policy.project, draft.region, experiment), "experiments")
     named |= {("reserved_ip_ranges", index): (name, "reserved_ip_ranges") for index, name in ranges}
     named |= _reservations(draft)
     run = draft.document.get("experiment_run")

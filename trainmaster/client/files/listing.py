@@ -74,6 +74,8 @@ def _listed_model(run: Run) -> tuple[Model, ModelFiles]:
         NotFound: it has none, or no list of them.
     """
     model, run_id = run.record.model, run.record.run_id
+    if "models" in (run.record.cleaned or {}):
+        raise NotFound(f"The policy's retention has removed what {run_id} wrote, its model too.")
     if model is None or model.files is None or model.files.listing_uri is None:
         why = "; ".join(run.record.problems) or f"its state: {run.record.state}"
         raise NotFound(

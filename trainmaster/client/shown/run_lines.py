@@ -222,7 +222,10 @@ def _at_this_pace(record: RunRecord, end: datetime, now: datetime) -> Iterator[s
 
 
 def result_facts(record: RunRecord, now: datetime) -> Iterator[Fact]:
-    """Progress, trials, metrics and the model, as far as there are any."""
+    """Progress, trials, metrics and the model, as far as there are any, and what was removed."""
+    if record.cleaned:
+        parts = (f"{part} at {utc_text(at)}" for part, at in record.cleaned.items())
+        yield "removed", [f"by the policy's retention: {', '.join(parts)}"]
     yield from progress_facts(record, now)
     reached, tuning = record.progress, record.tuning
     trials = trials_by_state(tuning.trials) if tuning else reached.trials if reached else None
@@ -317,7 +320,10 @@ def model_lines(model: Model) -> list[str]:
     what = [model.format or "unknown format"]
     if files := model.files:
         what += [plural(files.count, "file"), plural(files.size_bytes, "byte")]
-    return [model.uri, ", ".join(what)]
+    gone = (
+        [f"removed by the policy's retention since {utc_text(model.deleted_at)}"] if model.deleted_at else []
+    )
+    return [model.uri, ", ".join(what), *gone]
 
 
 def failure_facts(record: RunRecord) -> Iterator[Fact]:

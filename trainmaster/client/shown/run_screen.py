@@ -84,7 +84,7 @@ def next_commands(record: RunRecord) -> Iterator[tuple[str, str]]:
             yield "Its trials", f"trainmaster study {run_id}"
     elif not record.ended:
         yield "The runs that wait", "trainmaster queue"
-    if record.model is not None:
+    if record.model is not None and record.model.deleted_at is None:
         yield "Its model, verified", f"trainmaster download {run_id}"
     if not record.ended:
         yield "Its end", f"trainmaster cancel {run_id}"

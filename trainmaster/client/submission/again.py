@@ -35,6 +35,10 @@ def request_again(clients: "Clients", run: Run, edits: Edits = NO_EDITS) -> Exam
     """
     record = run.record
     text = None if record.request is None else submitted_text(clients, record)
+    if text is None and record.cleaned:
+        raise ClientRefused(
+            f"The policy's retention has removed the record of {record.run_id}, and its request."
+        )
     if text is None:
         raise ClientRefused(
             "The text of this request is not kept. Correct the file, and submit it: trainmaster submit FILE"
@@ -67,6 +71,8 @@ def continuing(clients: "Clients", run: Run) -> Sequence[RequestSetting]:
         raise ClientRefused(
             f"{run_id} is a tuning, whose trials have checkpoints each. Submit a run of one trial."
         )
+    if {"checkpoints", "models"} & (record.cleaned or {}).keys():
+        raise ClientRefused(f"The policy's retention has removed the checkpoints of {run_id}.")
     if record.output_uri is None or not list(islice(objects_below(clients, uri), 1)):
         raise ClientRefused(
             f"{run_id} has left no checkpoint: {uri} holds nothing. The trainer removes its checkpoints when it exports a "

@@ -1,0 +1,130 @@
+"""What the policy's retention would remove now, decided as the service decides it; and the order to do so."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.client.errors import ClientRefused
+from trainmaster.client.find import Run, read_run
+from trainmaster.client.rules.champions import list_champions
+from trainmaster.client.rules.orders import give_order
+from trainmaster.client.runs.admission_objects import active_runs
+from trainmaster.client.runs.listing import KeptIndex
+from trainmaster.client.submission.terms import deployed_policy
+from trainmaster.orchestrator.core.documents.codec import encoded
+from trainmaster.orchestrator.core.retention.cleaning import (
+    REIGNED,
+    Decision,
+    Round,
+    decide,
+    prefixes_of,
+)
+from trainmaster.orchestrator.core.runs.index import IndexRow
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+CLEAN_PLAN_SCHEMA = "clean_plan.v1"
+READS_AT_ONCE = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """What goes of a run and why other parts stay, and the objects that go with it, their number and size."""
+
+    decision: Decision
+    objects: int = 0
+    size_bytes: int = 0
+
+    @property
+    def row(self) -> IndexRow:
+        return self.decision.row
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """An entry of schemas/clean_plan.v1.schema.json."""
+        row, parts, stays = self.row, encoded(self.decision.gone), encoded(self.decision.stays)
+        of_run = {"run_id": row.run_id, "model_name": row.model_name, "team": row.team}
+        known = {key: value for key, value in of_run.items() if value is not None}
+        sizes = {"objects": self.objects, "size_bytes": self.size_bytes}
+        return {**known, "parts": parts, "stays": stays, **sizes}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanPlan:
+    """The runs of which something is no longer kept, newest first; `bound_reached`: there may be more."""
+
+    runs: Sequence[PlannedRun]
+    scanned: int
+    bound_reached: bool
+
+    @property
+    def removed(self) -> Sequence[PlannedRun]:
+        return [run for run in self.runs if run.decision.gone]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """schemas/clean_plan.v1.schema.json."""
+        return {
+            "schema": CLEAN_PLAN_SCHEMA,
+            "runs": [run.document for run in self.runs],
+            "objects": sum(run.objects for run in self.runs),
+            "size_bytes": sum(run.size_bytes for run in self.runs),
+            "scanned": self.scanned,
+            "bound_reached": self.bound_reached,
+        }
+
+
+def read_clean_plan(clients: "Clients", now: datetime) -> CleanPlan:
+    """The plan for the newest 20,000 runs. Costs a read for each run, and a listing for each that is removed.
+
+    Raises:
+        ClientRefused: the policy keeps everything, or a champion cannot be read.
+        NotFound: the deployment publishes no policy, or a record is damaged.
+        google.api_core.exceptions.GoogleAPICallError: a bucket cannot be read.
+    """
+    retention = deployed_policy(clients)[0].retention
+    if retention is None:
+        raise ClientRefused("The policy has no `retention`, so everything is kept.")
+    champions, problems = list_champions(clients)
+    if problems:
+        raise ClientRefused("\n".join(problems))
+    histories = (each.champion.history for each in champions)
+    reigns = [reign.run_id for history in histories for reign in history]
+    index, active, bucket = (
+        KeptIndex(clients).look(),
+        set(active_runs(clients)),
+        clients.context.models_bucket,
+    )
+    of_round, planned = Round(began_at=now).keeping(reigns, REIGNED), list[tuple[Decision, Run]]()
+    with ThreadPoolExecutor(READS_AT_ONCE) as pool:
+        runs = pool.map(lambda row: read_run(clients, row.run_id), index.rows)
+        for row, run in zip(index.rows, runs, strict=True):
+            of_round, decision = decide(
+                of_round, row, run.record, retention, active=active, bucket=bucket, now=now
+            )
+            if decision.gone or decision.stays:
+                planned.append((decision, run))
+        found = list(pool.map(lambda each: _with_size(clients, *each), planned))
+    return CleanPlan(runs=found, scanned=index.scanned, bound_reached=index.bound_reached)
+
+
+def _with_size(clients: "Clients", decision: Decision, run: Run) -> PlannedRun:
+    bucket = clients.context.models_bucket
+    sizes = [
+        blob.size or 0
+        for prefix in prefixes_of(run.record, decision.gone, bucket)
+        for blob in clients.storage.list_blobs(bucket, prefix=prefix, fields="items(size),nextPageToken")
+    ]
+    return PlannedRun(decision=decision, objects=len(sizes), size_bytes=sum(sizes))
+
+
+def order_cleaning(clients: "Clients", *, timeout_s: float) -> None:
+    """Order the service to apply the retention now, and wait until it has the order.
+
+    Raises:
+        ClientRefused, TimedOut, google.api_core.exceptions.GoogleAPICallError: as `give_order`.
+    """
+    give_order(clients, {"clean": {}}, team=clients.context.team, timeout_s=timeout_s)

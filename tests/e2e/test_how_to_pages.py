@@ -3,12 +3,21 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from google.api_core.exceptions import NotFound
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.aiplatform_v1.services.metadata_service import MetadataServiceClient
+from google.cloud.storage import Client
 
 from tests.stack.waiting import wait_until
+from trainmaster.orchestrator.core.requests.incoming import run_id_of_message_key
+from trainstack.events.clients import clients_of
+from trainstack.find import read_stack_env
 
 from .project import ROOT
 from .reader import DEADLINE_S, Reader, sections, with_commands
@@ -21,6 +30,7 @@ PAGES = {
         "rehearse-a-week",
         "register-champions",
         "evaluate-independently",
+        "keep-and-clean",
     )
 }
 
@@ -123,3 +133,87 @@ def test_the_alias_in_the_model_registry_follows_the_champion_for_gcloud_and_the
     describe = "gcloud ai models describe starter@2 --region=us-central1 --format='value(versionAliases)'"
     assert "champion" not in reader.run(f'eval "$(trainmaster stack env)" && {describe}').split()
     reader.follow("Stop")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(DEADLINE_S)
+@pytest.mark.parametrize("reader", ["keep-and-clean"], indirect=True)
+def test_what_lost_is_removed_and_a_late_message_of_a_removed_run_starts_nothing(reader: Reader) -> None:
+    reader.follow("Start")
+    newer, older, champion = reader.run("trainmaster ls -o name").split()
+    plan = reader.follow("Look first")
+    assert re.search(r"^MODEL +RUNS +CHECKPOINTS +MODELS +OBJECTS +SIZE$", plan, re.MULTILINE), plan
+    planned, _ = json.loads(reader.run("trainmaster clean --plan -o json"))["runs"]
+    assert (planned["run_id"], planned["parts"]) == (older, ["models"])
+    outputs = reader.folder / ".trainmaster/storage/buckets/trainmaster-local-models"
+    reader.follow("Remove")
+    wait_until(lambda: not list(outputs.glob(f"*/{older}/**/*.*")))
+    assert all(list(outputs.glob(f"*/{run_id}/model/*")) for run_id in (newer, champion))
+    wait_until(lambda: "removed" in reader.run(f"trainmaster status {older}"))
+    assert "has removed what" in reader.run(f"trainmaster download {older}", fails=True)
+
+    document = json.loads(reader.run(f"trainmaster status {newer} -o json"))["request"]["document"]
+    del document["champion"]
+    request = json.dumps({**document, "model_name": "by-message", "experiment": "kept"}).encode()
+    first, second = (publish(reader, request, key) for key in ("first", "second"))
+    for run_id in (first, second):
+        reader.run(f"trainmaster wait {run_id}")
+    assert experiment_run(reader, f"kept-{first}")["_params"].keys() == {"epochs"}
+    age_rows(reader, older, first, champion)
+    reader.run("trainmaster clean --yes")
+    wait_until(lambda: set(reader.run("trainmaster ls -o name").split()) == {newer, second, champion})
+    wait_until(lambda: "runs at" in reader.run(f"trainmaster status {first}"))
+    assert "has removed the record" in reader.run(f"trainmaster again {older}", fails=True)
+    before = reader.run(f"trainmaster status {first} -o json")
+    assert publish(reader, request, "first") == first
+    assert set(reader.run("trainmaster ls -o name").split()) == {newer, second, champion}
+    assert reader.run(f"trainmaster status {first} -o json") == before
+    reader.follow("Stop")
+
+
+def publish(reader: Reader, request: bytes, key: str) -> str:
+    """The id of the message's run, once it is on record, and nothing of its event is left to do."""
+    stack = read_stack_env((reader.folder / ".trainmaster/stack.env").read_text())
+    topic, run_id = (
+        f"projects/{stack['GOOGLE_CLOUD_PROJECT']}/topics/trainmaster-requests",
+        run_id_of_message_key(key),
+    )
+    log = reader.folder / ".trainmaster/logs/on-request-published.log"
+    seen = log.read_text().count(run_id)
+    with clients_of(stack["PUBSUB_EMULATOR_HOST"]) as clients:
+        clients.publisher.publish(topic, request, idempotency_key=key).result(timeout=60)
+    ledger = reader.folder / ".trainmaster/storage/buckets" / stack["TRAINMASTER_LEDGER_BUCKET"]
+    wait_until((ledger / "runs" / f"{run_id}.json").is_file)
+    wait_until(lambda: log.read_text().count(run_id) > seen)
+    return run_id
+
+
+def experiment_run(reader: Reader, name: str) -> Mapping[str, Any]:
+    """The metadata of the context of that name, which the step after the end has made."""
+    stack = read_stack_env((reader.folder / ".trainmaster/stack.env").read_text())
+    store = f"projects/{stack['GOOGLE_CLOUD_PROJECT']}/locations/{stack['TRAINMASTER_REGION']}/metadataStores/default"
+    service = MetadataServiceClient(
+        transport="rest",
+        credentials=AnonymousCredentials(),
+        client_options={"api_endpoint": stack["VERTEX_EMULATOR_HOST"]},
+    )
+    found: list[Any] = []
+
+    def look() -> bool:
+        with suppress(NotFound):
+            found.append(service.get_context(name=f"{store}/contexts/{name}"))
+        return bool(found)
+
+    wait_until(look)
+    return dict(found[0].metadata)
+
+
+def age_rows(reader: Reader, *run_ids: str) -> None:
+    """Let the runs have ended long ago: no test can wait a month."""
+    stack = read_stack_env((reader.folder / ".trainmaster/stack.env").read_text())
+    options = {"api_endpoint": stack["STORAGE_EMULATOR_HOST"]}
+    client = Client(project="p", credentials=AnonymousCredentials(), client_options=options)
+    for blob in client.list_blobs(stack["TRAINMASTER_LEDGER_BUCKET"], prefix="index/"):
+        if blob.name.endswith(run_ids):
+            blob.metadata = {**blob.metadata, "ended_at": "2026-01-01T00:00:00Z"}
+            blob.patch()

@@ -116,7 +116,7 @@ def _with_size(clients: "Clients", decision: Decision, run: Run) -> PlannedRun:
     sizes = [
         blob.size or 0
         for prefix in prefixes_of(run.record, decision.gone, bucket)
-        for blob in clients.storage.list_blobs(bucket, prefix=prefix, fields="items(size),nextPageToken")
+        for blob in clients.storage.list_blobs(bucket, prefix=prefix, fields="items(name,size),nextPageToken")
     ]
     return PlannedRun(decision=decision, objects=len(sizes), size_bytes=sum(sizes))
 

@@ -50,7 +50,7 @@ def cost_so_far(record: RunRecord, now: datetime) -> Decimal | None:
 
 def lacks_model(record: RunRecord) -> bool:
     """Whether the run succeeded and left no model: it is an evaluation, or saved its model where nothing looks."""
-    return record.state is RunState.SUCCEEDED and record.model is None
+    return record.state is RunState.SUCCEEDED and record.model is None and not record.cleaned
 
 
 def log_says_more(row: IndexRow) -> bool:

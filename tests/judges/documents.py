@@ -34,7 +34,11 @@ METHODS: Mapping[str, tuple[str, ...]] = {
     "iamcredentials.v1": ("projects.serviceAccounts.",),
     "logging.v2": ("entries.", "projects.logs.", "projects.sinks.", "projects.metrics."),
     "monitoring.v1": ("projects.dashboards.",),
-    "monitoring.v3": ("projects.alertPolicies.", "projects.notificationChannels."),
+    "monitoring.v3": (
+        "projects.alertPolicies.",
+        "projects.notificationChannels.",
+        "projects.timeSeries.list",
+    ),
     "pubsub.v1": ("projects.",),
     "run.v1": ("namespaces.services.",),
     "run.v2": ("projects.locations.services.",),

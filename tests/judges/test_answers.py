@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ DOCUMENTS = {
     "logging": ("logging.v2",),
     "pubsub": ("pubsub.v1",),
     "vertex": ("aiplatform.v1", "aiplatform.v1beta1"),
+    "monitoring": ("monitoring.v3",),
     "iam": ("cloudresourcemanager.v1", "iam.v1", "iamcredentials.v1", "pubsub.v1", "run.v2"),
 }
 """The APIs of each service."""
@@ -101,6 +103,8 @@ def methods_of(service: str) -> set[str]:
     match service:
         case "vertex":
             return {f"projects.locations.{name}" for name in names}
+        case "monitoring":
+            return {f"projects.{name}" for name in names}
         case "logging":
             return {name if name.startswith("entries") else f"projects.{name}" for name in names}
         case _:
@@ -377,6 +381,24 @@ def test_vertex_ai(stack: Stack, version: str) -> None:
     assert len(stack.entries) > 10
     for entry in stack.entries:
         assert api("logging.v2").faults("LogEntry", entry) == []
+
+
+def test_cloud_monitoring(stack: Stack) -> None:
+    stack.call("storage", "POST", f"/storage/v1/b?project={PROJECT}", {"name": BUCKET})
+    stack.call("vertex", "POST", f"/v1/{JOBS}/customJobs", BODIES["customJobs"]["SUCCEEDED"])
+    metric, until = "ml.googleapis.com/training/cpu/utilization", datetime.now(UTC) + timedelta(hours=1)
+    interval = (
+        f"interval.startTime=2026-01-01T00:00:00Z&interval.endTime={until:%Y-%m-%dT%H:%M:%SZ}&view=FULL"
+    )
+    aggregation = "aggregation.alignmentPeriod=3600s&aggregation.perSeriesAligner=ALIGN_MEAN&aggregation.crossSeriesReducer=REDUCE_MEAN"
+    path = f"/v3/projects/{PROJECT}/timeSeries?filter=metric.type%3D%22{metric}%22&{interval}"
+    stack.until("monitoring", "GET", path, holds=lambda found: found.get("timeSeries"))
+    stack.call("monitoring", "GET", f"{path}&pageSize=1")
+    stack.call("monitoring", "GET", f"{path}&{aggregation}&aggregation.groupByFields=resource.labels.job_id")
+    stack.call("monitoring", "GET", path.replace("ml.google", "of.google"))
+    stack.call("monitoring", "GET", path.replace("metric.type", "metric.kind"))
+    sound(stack, "monitoring")
+    assert {name for _, name in stack.judged["monitoring"].methods} == methods_of("monitoring")
 
 
 def test_permissions_and_what_the_doctor_asks(stack: Stack) -> None:

@@ -18,6 +18,7 @@ from trainstack.http import serving
 from trainstack.iam import Grants, application
 from trainstack.iam.principals import Tokens
 from trainstack.logging import Logging
+from trainstack.monitoring import Monitoring
 from trainstack.pubsub import PubSub
 from trainstack.pubsub.api.methods import services as pubsub_calls
 from trainstack.stack.access import grants_of
@@ -59,6 +60,7 @@ async def every_service(
     """
     tokens = Tokens()
     logging = Logging(dir=folder / "logging", grants=grants, tokens=tokens)
+    monitoring = Monitoring(grants=grants, tokens=tokens)
     of_jobs = {
         "images": dict,
         "write_log": lambda entries: asyncio.to_thread(logging.write, entries),
@@ -70,6 +72,7 @@ async def every_service(
         project=grants.project,
         tokens=tokens,
         grants=grants,
+        meter=monitoring.meter,
         **of_jobs,
     )
     pubsub = PubSub(dir=folder / "pubsub", tokens=tokens, grants=grants)
@@ -77,6 +80,7 @@ async def every_service(
         "storage": Storage(dir=folder / "storage", grants=grants, tokens=tokens),
         "logging": logging,
         "vertex": jobs,
+        "monitoring": monitoring,
         "iam": application(grants, tokens),
     }
     async with contextlib.AsyncExitStack() as stack:

@@ -39,6 +39,7 @@ _SERVICES = {
     "www.googleapis.com": "storage",  # compiled into TensorFlow's tsl/platform/cloud/gcs_file_system.cc
     "pubsub.googleapis.com": "pubsub",
     "logging.googleapis.com": "logging",
+    "monitoring.googleapis.com": "monitoring",
     "aiplatform.googleapis.com": "vertex",
 }
 """The stack's name of the service behind each of Google's host names."""

@@ -16,6 +16,7 @@ _CONSUME = (("pubsub.subscriptions.consume", "subscription"),)
 # Pub/Sub: https://cloud.google.com/pubsub/docs/access-control
 # Vertex AI: https://cloud.google.com/vertex-ai/docs/general/iam-permissions
 # Logging: https://cloud.google.com/logging/docs/access-control
+# Monitoring: https://cloud.google.com/monitoring/access-control
 # Resource Manager: https://cloud.google.com/resource-manager/docs/access-control-proj
 REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
     "storage.batch": NOTHING,  # each of its requests has its own
@@ -146,6 +147,7 @@ REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
         for kind, permissions in (("sinks", "sinks"), ("metrics", "logMetrics"))
         for method in ("create", "delete", "get", "list", "update")
     },
+    "monitoring.timeSeries.list": (("monitoring.timeSeries.list", "project"),),
     "iam.serviceAccounts.get": (("iam.serviceAccounts.get", "account"),),
     "iam.serviceAccounts.list": (("iam.serviceAccounts.list", "project"),),
     "cloudresourcemanager.projects.get": (("resourcemanager.projects.get", "project"),),

@@ -24,7 +24,7 @@ from trainstack.json_bodies import google_error, json_value, read_body
 PATH = "/emulator/v1/injections"
 _MAX_PLAN_BYTES = 1 << 20
 _RESOURCE = re.compile(
-    r"/v[12](beta1)?/(?P<name>(projects/[^/]+/)?(locations/[^/]+/)?(\w+/[^/:]+/)*(?P<collection>\w+)(/(?P<id>[^/:]+))?)"
+    r"/v[123](beta1)?/(?P<name>(projects/[^/]+/)?(locations/[^/]+/)?(\w+/[^/:]+/)*(?P<collection>\w+)(/(?P<id>[^/:]+))?)"
     r"(:(?P<verb>[a-zA-Z]+))?"
 )
 _METHODS = {

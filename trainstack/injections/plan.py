@@ -18,7 +18,7 @@ from trainstack.injections.active import (
 from trainstack.injections.answers import ANSWERS
 from trainstack.reading import Reading, is_count, is_number_in
 
-SERVICES = ("storage", "pubsub", "vertex", "logging", "functions")
+SERVICES = ("storage", "pubsub", "vertex", "logging", "monitoring", "functions")
 PLACES = tuple(
     sorted(
         {

@@ -95,6 +95,11 @@ class JobService(Collection[VertexJob]):
         has_room = self._capacity_of(job).has_room_for(len(job.replicas))
         return job if has_room and not may_hold else job.begun(job.create_time, ResourceState.QUEUED)
 
+    async def _forget(self, job: VertexJob) -> None:
+        await super()._forget(job)
+        if self._machine.meter:
+            self._machine.meter.forget(job.job_id)
+
     def begin_trial(self, job: VertexJob) -> None:
         """Start the job of a trial, unless it is known already."""
         if self._jobs.get(job.job_id) is None:

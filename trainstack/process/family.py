@@ -26,8 +26,10 @@ _PROC = Path("/proc")
 _EXEC_S = 1.0
 """How long a scan waits for processes that are between two programs. An exec from a hung file system takes longer."""
 
-_FLAGS, _START, _CODE_ADDRESS = 6, 19, 23
-"""Fields 9, 22 and 26 of /proc/PID/stat (proc_pid_stat(5)), counted as `fields_of` does."""
+_FLAGS, _TIMES, _START, _MEMORY, _CODE_ADDRESS = 6, slice(11, 15), 19, 21, 23
+"""Fields 9, 14 to 17, 22, 24 and 26 of /proc/PID/stat (proc_pid_stat(5)), counted as `fields_of` does."""
+
+_TICKS_A_SECOND, _PAGE_BYTES = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 _KERNEL_THREAD = 0x00200000
 """PF_KTHREAD of the flags."""
@@ -52,7 +54,7 @@ def members(token: str, *, since: int = 0) -> frozenset[int]:
         return frozenset()
     children: dict[int, list[int]] = {}
     for pid in pids():
-        children.setdefault(_parent(pid), []).append(pid)
+        children.setdefault(parent_of(pid), []).append(pid)
     member_pids: set[int] = set()
     waiting = list(marked)
     while waiting:
@@ -157,7 +159,8 @@ def _numbers(pid: int) -> list[bytes]:
     return []
 
 
-def _parent(pid: int) -> int:
+def parent_of(pid: int) -> int:
+    """The parent's id; 0 if the process is gone."""
     fields = fields_of(pid)
     return int(fields[1]) if len(fields) > 1 else 0
 
@@ -166,6 +169,17 @@ def started(pid: int) -> int:
     """When a process started, in ticks since the machine did; 0 if it is gone."""
     fields = fields_of(pid)
     return int(fields[_START]) if len(fields) > _START else 0
+
+
+def cpu_s(pid: int) -> float:
+    """The processor time of a process, and of its children that have ended and been waited for; also of a zombie."""
+    return sum(map(int, fields_of(pid)[_TIMES])) / _TICKS_A_SECOND
+
+
+def memory_bytes(pid: int) -> int:
+    """The memory of a process that is not swapped out; 0 for a zombie, and if it is gone."""
+    fields = fields_of(pid)
+    return int(fields[_MEMORY]) * _PAGE_BYTES if len(fields) > _MEMORY else 0
 
 
 def _is_zombie(pid: int) -> bool:

@@ -34,6 +34,7 @@ ROUTES = (
     (re.compile(rb"\w+ /(?:v1|v1beta1|emulator/v1)/projects/[^/ ]+/locations/"), "VERTEX_EMULATOR_HOST"),
     (re.compile(rb"\w+ /emulator/v1/injections"), "VERTEX_EMULATOR_HOST"),
     (re.compile(rb"\w+ /(?:v2/|_stats)"), "LOGGING_EMULATOR_HOST"),
+    (re.compile(rb"\w+ /v3/"), "MONITORING_EMULATOR_HOST"),
     (re.compile(rb"\w+ /v1/projects/"), "IAM_EMULATOR_HOST"),
 )
 """The name of a connection's address by its first line; Cloud Storage has all others, because its XML API has any path."""

@@ -23,6 +23,7 @@ from trainstack.injections import Injections
 from trainstack.jobs.images.indexes import index_hosts
 from trainstack.jobs.resource.machines import MachineTypes
 from trainstack.logging import Logging
+from trainstack.monitoring import Monitoring
 from trainstack.process.processes import ProcessGuard
 from trainstack.project import project_number
 from trainstack.publisher import Publisher
@@ -66,6 +67,7 @@ class RunningServices:
     storage_url: str = field(init=False)
     vertex_url: str = field(init=False)
     logging_url: str = field(init=False)
+    monitoring_url: str = field(init=False)
     iam_url: str = field(init=False)
 
     @property
@@ -93,6 +95,8 @@ class RunningServices:
         self.identities = await self._start_gateway()
         self.logging = Logging(dir=state.folder("logging"), publish=publish, **shared)
         self.logging_url = await self._live(self.logging, "logging")
+        monitoring = Monitoring(**shared)
+        self.monitoring_url = await self._live(monitoring, "monitoring")
         storage = Storage(dir=state.folder("storage"), publish=publish, **shared)
         self.storage_url = await self._live(storage, "storage")
         if options.registry:
@@ -113,6 +117,7 @@ class RunningServices:
             quota=options.quota,
             machines=machines,
             identities=self.identities,
+            meter=monitoring.meter,
             **shared,
         )
         try:
@@ -161,6 +166,7 @@ class RunningServices:
             self.gate.backends[service] = Backend(http=urlsplit(url).port or 80, grpc=server.port)
         front = RestApplication(target=self.pubsub_host, services=pubsub_calls(), tokens=self.tokens)
         self.running.push_async_callback(front.stop)
+        self.gate.backends["monitoring"] = Backend(http=urlsplit(self.monitoring_url).port or 80)
         rest = self._bind_server(front, "pubsub-rest")
         await rest.start()
         self.gate.backends["pubsub"] = Backend(http=rest.port, grpc=self.ports["pubsub"])

@@ -195,6 +195,7 @@ class Stack:
             "PUBSUB_EMULATOR_HOST": services.pubsub_host,
             "VERTEX_EMULATOR_HOST": services.vertex_url,
             "LOGGING_EMULATOR_HOST": services.logging_url,
+            "MONITORING_EMULATOR_HOST": services.monitoring_url,
             # gcsfs would ask for a bucket's kind by gRPC over TLS at STORAGE_EMULATOR_HOST, for a minute a bucket.
             "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
             "TRAINMASTER_REGISTRY": services.registry,

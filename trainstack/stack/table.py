@@ -35,6 +35,7 @@ def endpoints(
         "Pub/Sub": services.pubsub_host,
         "Vertex AI": services.vertex_url,
         "Cloud Logging": services.logging_url,
+        "Cloud Monitoring": services.monitoring_url,
         "Permissions": services.iam_url if enforced else f"{services.iam_url}  {NOT_ENFORCED}",
         "Artifact Registry": services.registry,
         **{function.name: f"{url}  ← {_source(function)}" for function, url in functions},

@@ -31,6 +31,7 @@ from trainstack.jobs.resource.validation import Surroundings
 from trainstack.jobs.runners.log import WriteLog
 from trainstack.jobs.service import JobService
 from trainstack.jobs.weather import Weather
+from trainstack.monitoring.meter import Meter
 from trainstack.process.processes import ProcessGuard, empty_folder
 from trainstack.sandbox.probe import obstacle
 from trainstack.sqlite import Database
@@ -68,6 +69,7 @@ class Jobs:
         tokens: identify the principals of requests; None makes every request the local user's.
         grants: decide what accounts may call, and as which accounts their jobs may run; None allows everything.
         identities: lets replicas' clients reach the stack as Google Cloud.
+        meter: samples what replicas use, for Cloud Monitoring.
     """
 
     dir: Path
@@ -88,6 +90,7 @@ class Jobs:
     tokens: Tokens | None = None
     grants: Grants | None = None
     identities: WorkloadIdentities | None = None
+    meter: Meter | None = None
     _app: ASGIApp | None = field(default=None, init=False)
     _running: AsyncExitStack = field(default_factory=AsyncExitStack, init=False)
 
@@ -174,6 +177,7 @@ class Jobs:
             containers=containers,
             identities=self.identities,
             confined=self.isolation == "enforced",
+            meter=self.meter,
         )
 
     def _processes(self, state: Path, buckets: Path) -> Processes:

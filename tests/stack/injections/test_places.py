@@ -9,6 +9,7 @@ from trainstack.injections import BadInjectionsError, plan_from
 from trainstack.injections.http import resource_method, resource_subjects
 from trainstack.injections.plan import PLACES
 from trainstack.logging.entry import SURFACE
+from trainstack.monitoring.api import SURFACE as MONITORING
 from trainstack.pubsub.api.methods import METHODS
 from trainstack.pubsub.injections import place_of
 from trainstack.storage.api.routes import ROUTES
@@ -41,9 +42,10 @@ def test_the_places_of_pubsub_are_its_methods_its_stream_and_what_goes_out() -> 
 
 @pytest.mark.parametrize(
     ("service", "requests", "more"),
-    [("vertex", VERTEX, {"vertex.jobs"}), ("logging", calls(SURFACE, "logging.v2"), {"logging.export"})],
-)
-def test_the_places_of_vertex_and_logging_are_the_methods_that_need_permissions_as_requests_are_named(
+    [("vertex", VERTEX, {"vertex.jobs"}), ("logging", calls(SURFACE, "logging.v2"), {"logging.export"}),
+     ("monitoring", calls(MONITORING, "monitoring.v3"), set())],
+)  # fmt: skip
+def test_the_places_of_vertex_logging_and_monitoring_are_the_methods_that_need_permissions_as_requests_are_named(
     service: str, requests: dict[str, tuple[str, str]], more: set[str]
 ) -> None:
     named = {
@@ -90,7 +92,9 @@ def test_a_misspelt_place_is_refused_with_the_nearest(at: str, nearest: str) -> 
 
 def test_what_a_service_has_is_listed_and_else_the_services() -> None:
     assert "logging has entries.list, entries.write, export, logs.delete" in refusal("logging.qqqqqqqqqqqq")
-    assert "the services are storage, pubsub, vertex, logging, functions." in refusal("disk.write")
+    assert "the services are storage, pubsub, vertex, logging, monitoring, functions." in refusal(
+        "disk.write"
+    )
     for none in ("functions.", "functions.on request", "functions.a.b", "", 7, None, ["storage.*"]):
         assert "the services are storage" in refusal(none)
 

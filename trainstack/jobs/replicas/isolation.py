@@ -9,6 +9,7 @@ from typing import Protocol
 from trainstack.gateway.identity import WorkloadIdentities
 from trainstack.jobs.images.environments import Environments
 from trainstack.jobs.images.programs import PoolProgram, Provided
+from trainstack.monitoring.meter import Meter
 from trainstack.process.processes import ProcessGuard
 from trainstack.sandbox.network import Network, open_network
 
@@ -78,6 +79,7 @@ class ReplicaHost:
         containers: runs built images; None if every replica is a process.
         identities: lets replicas' clients reach the stack as Google Cloud; None if they must be configured with addresses.
         confined: whether each job has a separate network, with only its replicas, the gateway and their metadata servers.
+        meter: samples what each replica uses; None for a service that runs without Cloud Monitoring.
     """
 
     guard: ProcessGuard
@@ -89,6 +91,7 @@ class ReplicaHost:
     containers: Isolation | None = None
     identities: WorkloadIdentities | None = None
     confined: bool = False
+    meter: Meter | None = None
 
     def open_network(self, replicas: int) -> Network | None:
         """A job's network, with listeners for `WorkloadIdentities.ports` and one for each replica's metadata server.

@@ -14,6 +14,7 @@ from trainstack.jobs.replicas.exits import ReplicaEnd, exit_status
 from trainstack.jobs.replicas.identities import ReplicaIdentities
 from trainstack.jobs.replicas.isolation import Isolation, Placement, ReplicaHost
 from trainstack.jobs.resource.job import JobReplica, VertexJob
+from trainstack.monitoring.usage import machine_size
 from trainstack.process.output import OutputStream
 from trainstack.process.ports import free_ports, give_back
 from trainstack.process.processes import Child
@@ -119,6 +120,11 @@ class ReplicaTeam:
             on_lines=lambda stream, lines: self._on_lines(replica.name, stream, lines),
             descriptors=start.descriptors,
         )
+        # A container's processes are not below its client's.
+        if (meter := self._machine.meter) and isolation is self._machine.processes:
+            machine = self._job.spec.worker_pool_specs[replica.pool].machine_spec
+            size = machine_size(machine.machine_type, machine.accelerator_count)
+            meter.watch(child, job_id=self._job.job_id, task=replica.name, size=size)
         member = _Member(replica=replica, child=child)
         self._members[replica] = member
         self._keep(self._watch(member))
@@ -173,6 +179,8 @@ class ReplicaTeam:
 
     async def _watch(self, member: _Member) -> None:
         status = exit_status(await member.child.wait())
+        if self._machine.meter:
+            self._machine.meter.finish(member.child)
         member.exit = ReplicaEnd(
             replica=member.replica,
             status=status,

@@ -88,6 +88,13 @@ def exit_after_death(argument: str) -> None:
     sys.exit(int(status))
 
 
+def burn(seconds: str) -> None:
+    """Keep one core busy."""
+    end = time.monotonic() + float(seconds)
+    while time.monotonic() < end:
+        pass
+
+
 VERBS: dict[str, Callable[[str], object]] = {
     "tell": tell,
     "print": show,
@@ -98,6 +105,7 @@ VERBS: dict[str, Callable[[str], object]] = {
     "wait": wait,
     "exit": lambda status: sys.exit(int(status)),
     "die_once": die_once,
+    "burn": burn,
     "sleep_once": lambda name: time.sleep(600) if once(name) else None,
     "hold": hold,
     "exit_after_death": exit_after_death,

@@ -1,0 +1,99 @@
+"""Samples what the replicas of jobs take of their machines, every few seconds and at their end."""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainstack.monitoring.samples import CPU, GPU, GPU_MEMORY, MEMORY, Point, Samples, SeriesKey
+from trainstack.monitoring.usage import MachineSize, Usage, usage_of
+from trainstack.process.processes import Child
+
+SAMPLE_S = 2.0
+"""The service samples every 60 s, which most local jobs do not last."""
+
+
+@dataclass(kw_only=True)
+class _Metered:
+    """A replica that runs: what it had used when it was last sampled, at `at` of the monotonic clock."""
+
+    job_id: str
+    task: str
+    size: MachineSize
+    at: float
+    cpu_s: float = 0.0
+
+
+class Meter:
+    """Keeps samples of the processes that are under `watch`, while `run` runs."""
+
+    def __init__(self, samples: Samples) -> None:
+        self._samples = samples
+        self._running: dict[Child, _Metered] = {}
+        self._lock = threading.Lock()
+
+    def watch(self, child: Child, *, job_id: str, task: str, size: MachineSize) -> None:
+        """Sample the replica until it ends; it has just been started."""
+        with self._lock:
+            self._running[child] = _Metered(job_id=job_id, task=task, size=size, at=time.monotonic())
+
+    def finish(self, child: Child) -> None:
+        """Add what an ended replica has used since its last sample."""
+        with self._lock:
+            replica = self._running.pop(child, None)
+            if replica is not None and child.ended_at is not None and child.cpu_s is not None:
+                _keep(self._samples, replica, child.ended_at, child.cpu_s, {}, is_last=True)
+
+    def forget(self, job_id: str) -> None:
+        """Remove the samples of a job that was deleted."""
+        self._samples.forget(job_id)
+
+    async def run(self) -> None:
+        """Sample until this task is cancelled."""
+        while True:
+            await asyncio.sleep(SAMPLE_S)
+            with contextlib.suppress(OSError):  # a file of /proc that cannot be read now
+                await asyncio.to_thread(self._sample)
+
+    def _sample(self) -> None:
+        with self._lock:
+            by_pid = {child.pid: child for child in self._running}
+        if not by_pid:
+            return
+        found, now = usage_of(by_pid), time.monotonic()
+        with self._lock:
+            for pid, usage in found.items():
+                if replica := self._running.get(by_pid[pid]):  # unless it has ended meanwhile
+                    _keep(self._samples, replica, now, usage.cpu_s, _fractions(replica.size, usage))
+
+
+def _fractions(size: MachineSize, usage: Usage) -> Mapping[tuple[str, str], float]:
+    """What is in use now, by metric and accelerator. An accelerator that was asked for and is not used has 0."""
+    values = {(MEMORY, ""): usage.memory_bytes / size.memory_bytes}
+    used = list(usage.gpus.values()) if usage.gpus is not None else []
+    for number in range(size.accelerators if usage.gpus is not None else 0):
+        use, memory = used[number] if number < len(used) else (0.0, 0.0)
+        values |= {(GPU, str(number)): use, (GPU_MEMORY, str(number)): memory}
+    return values
+
+
+def _keep(
+    samples: Samples,
+    replica: _Metered,
+    now: float,
+    cpu_s: float,
+    values: Mapping[tuple[str, str], float],
+    *,
+    is_last: bool = False,
+) -> None:
+    span_s = now - replica.at
+    if span_s <= 0:
+        return
+    cpu = max(cpu_s - replica.cpu_s, 0.0) / span_s / replica.size.cpus
+    at = time.time() - (time.monotonic() - now)
+    for (metric, accelerator), value in {(CPU, ""): cpu, **values}.items():
+        key = SeriesKey(metric, replica.job_id, replica.task, accelerator)
+        samples.add(key, Point(at, span_s, min(value, 1.0)), is_last=is_last)
+    replica.at, replica.cpu_s = now, max(cpu_s, replica.cpu_s)

@@ -1,0 +1,188 @@
+"""A list of time series: which, over which interval, aligned and reduced how.
+
+Source: https://cloud.google.com/monitoring/api/v3/filters and https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from trainstack.errors import InvalidArgumentError
+from trainstack.instants import format_instant, parse_duration, parse_instant
+from trainstack.monitoring.samples import Point, SeriesKey
+
+RESOURCE = "cloudml_job"
+MIN_PERIOD_S = 60
+_TERM = re.compile(
+    r"\s*(?P<selector>[A-Za-z_.]+)\s*=\s*(?:one_of\(\s*(?P<several>\"[^\"\\]*\"(?:\s*,\s*\"[^\"\\]*\")*)\s*\)|(?P<one>\"[^\"\\]*\"))\s*"
+)
+_AND = re.compile(r"AND\b")
+_QUOTED = re.compile(r'"([^"]*)"')
+_SELECTORS = ("metric.type", "resource.type", "resource.labels.job_id", "resource.labels.task_name",
+              "resource.labels.project_id", "metric.labels.accelerator_id")  # fmt: skip
+_MEANS: Mapping[str, Callable[[Sequence[float]], float]] = {"MEAN": fmean, "MAX": max, "MIN": min}
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesQuery:
+    """What is asked for. Times are in seconds since the epoch; `aligner` and `reducer` are empty for points as they are."""
+
+    metric: str
+    wanted: Mapping[str, frozenset[str]]
+    after: float
+    until: float
+    period_s: float = 0.0
+    aligner: str = ""
+    reducer: str = ""
+    group_by: tuple[str, ...] = ()
+
+
+def query_of(given: Mapping[str, str], group_by: Sequence[str]) -> SeriesQuery:
+    """The query in a method's parameters.
+
+    Raises:
+        InvalidArgumentError: one is missing, or asks for what the stack does not imitate.
+    """
+    wanted = _wanted(given.get("filter", ""))
+    metric = wanted.get("metric.type", frozenset())
+    if len(metric) != 1:
+        raise InvalidArgumentError('filter: expected exactly one metric.type = "…".')
+    if "interval.endTime" not in given:
+        raise InvalidArgumentError("interval.endTime: required.")
+    until = _seconds(given, "interval.endTime", parse_instant)
+    after = _seconds(given, "interval.startTime", parse_instant, or_else=until)
+    if after > until:
+        raise InvalidArgumentError("interval: the start time is after the end time.")
+    aligner = _choice(given.get("aggregation.perSeriesAligner", ""), "ALIGN_")
+    reducer = _choice(given.get("aggregation.crossSeriesReducer", ""), "REDUCE_")
+    period_s = _seconds(given, "aggregation.alignmentPeriod", parse_duration, or_else=0.0)
+    if aligner and period_s < MIN_PERIOD_S:
+        raise InvalidArgumentError(f"aggregation.alignmentPeriod: at least {MIN_PERIOD_S}s.")
+    if reducer and not aligner:
+        raise InvalidArgumentError("aggregation.perSeriesAligner: required with a crossSeriesReducer.")
+    if unknown := [name for name in group_by if name not in _SELECTORS]:
+        raise InvalidArgumentError(f"aggregation.groupByFields: unknown field {unknown[0]!r}.")
+    return SeriesQuery(
+        metric=next(iter(metric)), wanted=wanted, after=after, until=until,
+        period_s=period_s, aligner=aligner, reducer=reducer, group_by=tuple(group_by),
+    )  # fmt: skip
+
+
+def _seconds(given: Mapping[str, str], name: str, parse: Callable[[str], int], or_else: float = 0.0) -> float:
+    try:
+        return parse(given[name]) / _NS if given.get(name) else or_else
+    except ValueError as fault:
+        raise InvalidArgumentError(f"{name}: {fault}.") from fault
+
+
+def _wanted(text: str) -> Mapping[str, frozenset[str]]:
+    """The values of each selector: terms joined by AND, each `=` with a text or `one_of`."""
+    wanted: dict[str, frozenset[str]] = {}
+    position = 0
+    while position < len(text) or not wanted:
+        term = _TERM.match(text, position)
+        if term is None or term["selector"] not in _SELECTORS:
+            raise InvalidArgumentError(
+                f"filter: the local stack takes terms of {', '.join(_SELECTORS)}, each = a quoted text or one_of(…), "
+                f"joined by AND; found {text[position : position + 40]!r}."
+            )
+        wanted[term["selector"]] = frozenset(_QUOTED.findall(term["several"] or term["one"]))
+        position = term.end()
+        joint = _AND.match(text, position)
+        if position < len(text) and joint is None:
+            raise InvalidArgumentError(f"filter: expected AND, found {text[position : position + 40]!r}.")
+        position = joint.end() if joint else position
+    return wanted
+
+
+def _choice(name: str, prefix: str) -> str:
+    kind = name.removeprefix(prefix)
+    if kind in ("", "NONE"):
+        return ""
+    if kind not in _MEANS:
+        allowed = ", ".join(prefix + each for each in ("NONE", *_MEANS))
+        raise InvalidArgumentError(
+            f"aggregation: {name} is not imitated by the local stack; it has {allowed}."
+        )
+    return kind
+
+
+Labels = tuple[tuple[str, str], ...]
+"""The values by selector, in the order of the selectors."""
+
+
+def answered_series(
+    query: SeriesQuery, series: Iterable[tuple[SeriesKey, Sequence[Point]]], project: str
+) -> Iterator[dict[str, Any]]:
+    """The series in the API's form, the newest point of each first; those without a point are left out."""
+    found: dict[Labels, list[tuple[float, float]]] = {}
+    for key, points in series:
+        labels = _labels(key, project)
+        if all(labels.get(name, "") in values for name, values in query.wanted.items()):
+            found[tuple(labels.items())] = list(_aligned(query, points))
+    if query.reducer:
+        found = _reduced(query, found)
+    for labels_of_one, values in found.items():
+        if values:
+            yield _series(query.metric, dict(labels_of_one), sorted(values, reverse=True))
+
+
+def _labels(key: SeriesKey, project: str) -> dict[str, str]:
+    labels = {
+        "metric.type": key.metric,
+        "resource.type": RESOURCE,
+        "resource.labels.project_id": project,
+        "resource.labels.job_id": key.job_id,
+        "resource.labels.task_name": key.task,
+    }
+    return labels | ({"metric.labels.accelerator_id": key.accelerator} if key.accelerator else {})
+
+
+def _aligned(query: SeriesQuery, points: Sequence[Point]) -> Iterator[tuple[float, float]]:
+    """Times and values; aligned ones are at the ends of periods, counted back from the interval's end."""
+    inside = [point for point in points if query.after < point.at <= query.until]
+    if not query.aligner:
+        yield from ((point.at, point.value) for point in inside)
+        return
+    periods = defaultdict[float, list[float]](list)
+    for point in inside:
+        back = (query.until - point.at) // query.period_s
+        periods[query.until - back * query.period_s].append(point.value)
+    yield from ((at, _MEANS[query.aligner](values)) for at, values in periods.items())
+
+
+def _reduced(
+    query: SeriesQuery, found: Mapping[Labels, Sequence[tuple[float, float]]]
+) -> dict[Labels, list[tuple[float, float]]]:
+    groups = defaultdict[Labels, defaultdict[float, list[float]]](lambda: defaultdict(list))
+    kept = {"metric.type", "resource.type", "resource.labels.project_id", *query.group_by}
+    for labels, values in found.items():
+        group = groups[tuple(one for one in labels if one[0] in kept)]
+        for at, value in values:
+            group[at].append(value)
+    reduce = _MEANS[query.reducer]
+    return {
+        labels: [(at, reduce(values)) for at, values in group.items()] for labels, group in groups.items()
+    }
+
+
+def _series(metric: str, labels: Mapping[str, str], values: Iterable[tuple[float, float]]) -> dict[str, Any]:
+    parts: dict[str, dict[str, str]] = {"metric": {}, "resource": {}}
+    for name, value in labels.items():
+        what, _, label = name.partition(".labels.")
+        if label:
+            parts[what][label] = value
+    return {
+        "metric": {"type": metric, "labels": parts["metric"]},
+        "resource": {"type": RESOURCE, "labels": parts["resource"]},
+        "metricKind": "GAUGE",
+        "valueType": "DOUBLE",
+        "points": [
+            {"interval": {"startTime": text, "endTime": text}, "value": {"doubleValue": value}}
+            for text, value in ((format_instant(int(at * 1e6) * 1000), value) for at, value in values)
+        ],
+    }

@@ -15,6 +15,7 @@ import google_crc32c
 from trainmaster.orchestrator.core.champions.registration import ModelUpload, ModelVersion
 from trainmaster.orchestrator.core.completion.experiment import ExperimentRun
 from trainmaster.orchestrator.core.completion.explanation import SERVICE, LogEntry, LogQuery
+from trainmaster.orchestrator.core.completion.machine_metrics import MachineMetric, MetricQuery, MetricSeries
 from trainmaster.orchestrator.core.errors import (
     ActAsDenied,
     GenerationMoved,
@@ -34,6 +35,8 @@ from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Trial
 from trainmaster.orchestrator.core.runs.states import END_OF
 from trainmaster.orchestrator.ports.objects import Listed, Stored, Unfinished
 from trainmaster.orchestrator.ports.services import Clock
+
+CHIEF = "workerpool0-0"
 
 
 def _base64(digest: bytes) -> str:
@@ -335,6 +338,41 @@ class MemoryJobLogs:
         if place not in self._written:
             return (LogEntry(task=SERVICE, at=self._clock.now(), insert_id="", text="Job failed."),)
         return [each for each in self._written[place] if query.replica in (None, each.task)]
+
+    def silent_jobs(self, job_ids: Sequence[str], since: datetime) -> Sequence[str]:
+        wrote = {
+            key for (key, _), entries in self._written.items() if any(one.at >= since for one in entries)
+        }
+        return [key for key in job_ids if key not in wrote]
+
+
+class MemoryMachineMetrics:
+    """Metrics with the series that were reported; of every other job, its processors half used up to the end."""
+
+    def __init__(self) -> None:
+        self._reported: defaultdict[MachineMetric, list[MetricSeries]] = defaultdict(list)
+        self.queries: list[MetricQuery] = []
+        self.failure: Exception | None = None
+
+    def report(
+        self, metric: MachineMetric, job_id: str, *values: float, at: datetime, replica: str = CHIEF
+    ) -> None:
+        """Report these values, a minute apart and the last of them then; without values, the job's are late."""
+        times = (at - timedelta(minutes=ago) for ago in reversed(range(len(values))))
+        points = tuple(zip(times, values, strict=True))
+        self._reported[metric].append(MetricSeries(job_id=job_id, replica=replica, points=points))
+
+    def list_time_series(self, query: MetricQuery) -> Sequence[MetricSeries]:
+        self.queries.append(query)
+        if self.failure is not None:
+            raise self.failure
+        every = self._reported.values()
+        if query.job_id is None or any(one.job_id == query.job_id for of_one in every for one in of_one):
+            found = self._reported[query.metric]
+            return [one for one in found if query.job_id in (None, one.job_id) and one.points]
+        points = ((query.until, 0.5),)
+        is_cpu = query.metric is MachineMetric.CPU
+        return [MetricSeries(job_id=query.job_id, replica=CHIEF, points=points)] * is_cpu
 
 
 class MemoryModels:

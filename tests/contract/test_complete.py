@@ -12,6 +12,7 @@ from tests.contract.boundaries import At, only_at
 from tests.contract.schemas import RECORD
 from tests.contract.world import LEASE, REGION, Boundary, Killed, World, labelled
 from tests.narrowing import present
+from trainmaster.orchestrator.core.completion.machine_metrics import MachineMetric
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import ReasonPending, TrainmasterError
 from trainmaster.orchestrator.core.job_names import JobKind
@@ -78,6 +79,7 @@ def test_an_end_costs_twelve_storage_operations_and_its_repetition_one() -> None
         "write status",
         "publish",
         "publish",
+        *["list time series"] * len(MachineMetric),
         "write runs",
         "delete active",
         "list ledger",

@@ -10,13 +10,22 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.core.shipped import schema
-from tests.memory import ManualClock, MemoryJobLogs, MemoryJobs, MemoryModels, MemoryNotices, MemoryObjects
+from tests.memory import (
+    ManualClock,
+    MemoryJobLogs,
+    MemoryJobs,
+    MemoryMachineMetrics,
+    MemoryModels,
+    MemoryNotices,
+    MemoryObjects,
+)
 from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.admission.cost import ReadPrices
 from trainmaster.orchestrator.core.champions.registration import ModelUpload, ModelVersion
 from trainmaster.orchestrator.core.completion.entry import JobHint
 from trainmaster.orchestrator.core.completion.experiment import ExperimentRun
 from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
+from trainmaster.orchestrator.core.completion.machine_metrics import MetricQuery, MetricSeries
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.job_names import JobKind, location_name
@@ -40,7 +49,13 @@ from trainmaster.orchestrator.flows.reconcile import reconcile
 from trainmaster.orchestrator.flows.services import Adapters, FlowResult, Services
 from trainmaster.orchestrator.flows.turns import Turns
 from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored, Unfinished
-from trainmaster.orchestrator.ports.services import JobLogs, ModelRegistry, Notices, TrainingJobs
+from trainmaster.orchestrator.ports.services import (
+    JobLogs,
+    MachineMetrics,
+    ModelRegistry,
+    Notices,
+    TrainingJobs,
+)
 from trainmaster.orchestrator.settings import settings_from
 from trainmaster.orchestrator.stores.ledger import Ledger
 
@@ -205,6 +220,18 @@ class BoundaryJobLogs:
     def read(self, query: LogQuery) -> Sequence[LogEntry]:
         return self.boundary.cross("read log", lambda: self.inner.read(query))
 
+    def silent_jobs(self, job_ids: Sequence[str], since: datetime) -> Sequence[str]:
+        return self.boundary.cross("find silent jobs", lambda: self.inner.silent_jobs(job_ids, since))
+
+
+@dataclass
+class BoundaryMachineMetrics:
+    inner: MachineMetrics
+    boundary: Boundary
+
+    def list_time_series(self, query: MetricQuery) -> Sequence[MetricSeries]:
+        return self.boundary.cross("list time series", lambda: self.inner.list_time_series(query))
+
 
 @dataclass
 class BoundaryModels:
@@ -250,6 +277,7 @@ class World:
         self.jobs = MemoryJobs(self.clock, project=PROJECT)
         self.job_logs = MemoryJobLogs(self.clock)
         self.models = MemoryModels(self.clock)
+        self.machine_metrics = MemoryMachineMetrics()
         self.notices = MemoryNotices()
         self.ledger = Ledger(self.objects, LEDGER)
         self.hint_reads = HintReads(self.clock)
@@ -264,6 +292,7 @@ class World:
             jobs=BoundaryJobs(jobs or self.jobs, crossed),
             job_logs=BoundaryJobLogs(self.job_logs, crossed),
             model_registry=BoundaryModels(self.models, crossed),
+            machine_metrics=BoundaryMachineMetrics(self.machine_metrics, crossed),
             notices=BoundaryNotices(self.notices, crossed),
             clock=self.clock,
         )

@@ -49,6 +49,7 @@ def ports() -> dict[str, tuple[str, str | None]]:
         "jobs": ("VertexJobs", None),
         "job_logs": ("CloudJobLogs", None),
         "model_registry": ("VertexModels", None),
+        "machine_metrics": ("CloudMachineMetrics", None),
         "notices": ("PubsubNotices", None),
     }
 

@@ -212,6 +212,8 @@ def test_every_call_of_a_service_that_an_adapter_makes_is_in_the_table() -> None
     assert in_table["pubsub.py"] == {"publish"}
     assert "list_entries" in attributes("cloud_logging.py")
     assert in_table["cloud_logging.py"] == {"list_entries"}
+    assert "timeSeries" in (ADAPTERS / "monitoring.py").read_text()
+    assert in_table["monitoring.py"] == {"projects.timeSeries.list"}
 
 
 def test_every_file_that_reaches_a_service_is_known() -> None:

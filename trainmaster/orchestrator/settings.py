@@ -48,6 +48,7 @@ class Settings:
     schemas_dir: Path
     vertex_endpoint: str | None
     logging_endpoint: str | None
+    monitoring_endpoint: str | None
     secrets_dir: Path | None = None
     loopback_receiver: str | None = None
 
@@ -103,6 +104,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         logging_endpoint=environment.get("LOGGING_EMULATOR_HOST") or None,
         secrets_dir=Path(secrets) if (secrets := environment.get("TRAINMASTER_SECRETS")) else None,
         loopback_receiver=environment.get("LOOPBACK_RECEIVER") or None,
+        monitoring_endpoint=environment.get("MONITORING_EMULATOR_HOST") or None,
     )
 
 

@@ -12,6 +12,7 @@ from trainmaster.orchestrator.adapters.clock import SystemClock
 from trainmaster.orchestrator.adapters.cloud_logging import CloudJobLogs
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.model_registry import VertexModels
+from trainmaster.orchestrator.adapters.monitoring import CloudMachineMetrics
 from trainmaster.orchestrator.adapters.pubsub import PubsubNotices
 from trainmaster.orchestrator.adapters.receivers import InternetReceivers
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
@@ -61,6 +62,9 @@ class Wiring:
             job_logs=CloudJobLogs(project=target.project, endpoint=settings.logging_endpoint),
             model_registry=VertexModels(
                 project=target.project, region=target.region, endpoint=settings.vertex_endpoint
+            ),
+            machine_metrics=CloudMachineMetrics(
+                project=target.project, endpoint=settings.monitoring_endpoint
             ),
             notices=notices,
             clock=clock,

@@ -1,7 +1,8 @@
-"""The log of a training job, through google-cloud-logging over REST; imported when a job has failed."""
+"""The log of a training job, through google-cloud-logging over REST; imported when a job has failed, or a policy asks for silent ones."""
 
-from collections.abc import Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime
 from functools import cached_property, partial
 from io import BytesIO
 from itertools import islice
@@ -17,6 +18,7 @@ from trainmaster.partial_import import IMPORTING
 
 if TYPE_CHECKING:
     from google.auth.credentials import Credentials
+    from google.cloud.logging import Client
 
 SERVICE = "Cloud Logging"
 PERMISSION = "logging.logEntries.list"
@@ -59,27 +61,61 @@ class CloudJobLogs:
             except Forbidden as error:
                 raise AccessDenied(SERVICE, operation, PERMISSION) from error
 
+    def silent_jobs(self, job_ids: Sequence[str], since: datetime) -> Sequence[str]:
+        with IMPORTING:
+            from google.api_core.exceptions import Forbidden
+
+        deadline, operation = Deadline.after(READ_WITHIN_S), "look for jobs that log nothing"
+        with failures_of(SERVICE, operation):
+            try:
+                return within(deadline, partial(self._silent, job_ids, since, deadline))
+            except Forbidden as error:
+                raise AccessDenied(SERVICE, operation, PERMISSION) from error
+
+    def _silent(self, job_ids: Sequence[str], since: datetime, deadline: Deadline) -> Sequence[str]:
+        """Each read leaves out the jobs that earlier ones have seen, so that those that log much do not fill it."""
+        left = list(job_ids)
+        with self._client(deadline) as client, suppress(_EnoughRead):
+            while left:
+                wanted = f"{_of_jobs(left)} AND timestamp>={_in_quotes(encoded_time(since))}"
+                entries = list(
+                    islice(client.list_entries(filter_=wanted, page_size=PAGE_ENTRIES), PAGE_ENTRIES)
+                )
+                seen = {(entry.resource.labels or {}).get("job_id") for entry in entries}
+                left = [one for one in left if one not in seen]
+                if len(entries) < PAGE_ENTRIES:
+                    return left
+        return []
+
     def _read(self, query: LogQuery, deadline: Deadline) -> Sequence[LogEntry]:
         with IMPORTING:
-            from google.auth.transport.requests import AuthorizedSession
-            from google.cloud.logging import DESCENDING, Client
+            from google.cloud.logging import DESCENDING
 
         found: list[LogEntry] = []
-        with closing(AuthorizedSession(self._credentials)) as session, suppress(_EnoughRead):
+        with self._client(deadline) as client, suppress(_EnoughRead):
+            wanted = filter_of(query)
+            listed = client.list_entries(filter_=wanted, order_by=DESCENDING, page_size=PAGE_ENTRIES)
+            for entry in islice(listed, MAX_ENTRIES):
+                found.append(_entry(entry))  # noqa: PERF401  # what came before the last page counts
+        return found
+
+    @contextmanager
+    def _client(self, deadline: Deadline) -> "Iterator[Client]":
+        """A client of one read, whose bounds `_bounded_adapter` keeps."""
+        with IMPORTING:
+            from google.auth.transport.requests import AuthorizedSession
+            from google.cloud.logging import Client
+
+        with closing(AuthorizedSession(self._credentials)) as session:
             session.mount("http://", _bounded_adapter(deadline))
             session.mount("https://", _bounded_adapter(deadline))
-            client = Client(
+            yield Client(
                 project=self._project,
                 credentials=self._credentials,
                 client_options={"api_endpoint": self._endpoint} if self._endpoint else None,
                 _http=session,
                 _use_grpc=False,  # an emulator without TLS works over REST, not over a gRPC channel
             )
-            wanted = filter_of(query)
-            listed = client.list_entries(filter_=wanted, order_by=DESCENDING, page_size=PAGE_ENTRIES)
-            for entry in islice(listed, MAX_ENTRIES):
-                found.append(_entry(entry))  # noqa: PERF401  # what came before the last page counts
-        return found
 
 
 class _EnoughRead(Exception):
@@ -125,6 +161,11 @@ def filter_of(query: LogQuery) -> str:
     else:
         terms.append(f"(severity>=ERROR OR resource.labels.task_name={_in_quotes(SERVICE_TASK)})")
     return " AND ".join(terms)
+
+
+def _of_jobs(job_ids: Sequence[str]) -> str:
+    jobs = " OR ".join(f"resource.labels.job_id={_in_quotes(job_id)}" for job_id in job_ids)
+    return f'resource.type="ml_job" AND ({jobs})'
 
 
 def _in_quotes(value: str) -> str:

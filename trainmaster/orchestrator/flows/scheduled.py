@@ -1,4 +1,4 @@
-"""A tick of the schedule finds what no event reported, runs the rules that are due, checks dropped rules, deletes idle pools and what is no longer kept."""
+"""A tick of the schedule: active runs, rules, dropped rules, idle pools, jobs that idle, and what is no longer kept."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -9,6 +9,7 @@ from trainmaster.orchestrator.flows.retention import clean
 from trainmaster.orchestrator.flows.retraining.tick import tick_rules
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.turns import QUEUE_SHARE, RUNS_SHARE, Turns
+from trainmaster.orchestrator.flows.waste import find_wasteful
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.ledger import ACTIVE_MAX
 
@@ -33,10 +34,12 @@ def take_tick(services: Services) -> Iterator[FlowResult]:
     runs = partial(reconcile, services, turns, markers)
     rules = partial(tick_rules, services, turns, reserved=RUNS_SHARE + QUEUE_SHARE if rules_first else 0.0)
     pools = partial(delete_idle_pools, services, markers)
+    waste = partial(find_wasteful, services, markers)
     retention = partial(clean, services)
     failure: Exception | None = None
     # Otherwise runs first: the end of a run makes room for its rule's next run.
-    for part in (rules, runs, pools, retention) if rules_first else (runs, rules, pools, retention):
+    first = (rules, runs) if rules_first else (runs, rules)
+    for part in (*first, pools, waste, retention):
         try:
             yield from part()
         except Exception as error:  # raised below

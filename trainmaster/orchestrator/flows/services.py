@@ -6,13 +6,21 @@ from datetime import timedelta
 from typing import Any
 
 from trainmaster.orchestrator.core.admission.cost import ReadPrices
+from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target
 from trainmaster.orchestrator.flows.process_memory import HintReads
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.objects import Objects
-from trainmaster.orchestrator.ports.services import Clock, JobLogs, ModelRegistry, Notices, TrainingJobs
+from trainmaster.orchestrator.ports.services import (
+    Clock,
+    JobLogs,
+    MachineMetrics,
+    ModelRegistry,
+    Notices,
+    TrainingJobs,
+)
 from trainmaster.orchestrator.stores.admission import PoolMarks, Queue, Slots, Starts
 from trainmaster.orchestrator.stores.arrivals import Arrivals
 from trainmaster.orchestrator.stores.attempts import Attempts
@@ -38,6 +46,7 @@ class Adapters:
     jobs: TrainingJobs
     job_logs: JobLogs
     model_registry: ModelRegistry
+    machine_metrics: MachineMetrics
     notices: Notices
     clock: Clock
 
@@ -70,6 +79,9 @@ class Services:
         self.jobs = adapters.jobs
         self.job_logs = adapters.job_logs
         self.model_registry = adapters.model_registry
+        self.machine_metrics = adapters.machine_metrics
+        self.metrics_failed: ServiceFailed | None = None
+        """Why this delivery reads no further metrics."""
         self.notices = adapters.notices
         self.clock = adapters.clock
         self.began_at = adapters.clock.now()

@@ -1,4 +1,4 @@
-"""Services besides objects: the time, Vertex AI's jobs, their logs, and the topic for notices."""
+"""Services besides objects: the time, Vertex AI's jobs, their logs and machines, and the topic for notices."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,6 +7,7 @@ from typing import Protocol
 from trainmaster.orchestrator.core.champions.registration import ModelUpload, ModelVersion
 from trainmaster.orchestrator.core.completion.experiment import ExperimentRun
 from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
+from trainmaster.orchestrator.core.completion.machine_metrics import MetricQuery, MetricSeries
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.notices.deliveries import Answer
 from trainmaster.orchestrator.core.notices.notice import Notice
@@ -143,6 +144,28 @@ class JobLogs(Protocol):
 
         Raises:
             AccessDenied: this deployment may not read logs.
+            ServiceFailed: the service did not answer within a few seconds, or reported an error.
+        """
+        ...
+
+    def silent_jobs(self, job_ids: Sequence[str], since: datetime) -> Sequence[str]:
+        """Which of these jobs have logged nothing since then, of those of which that is sure, in a few reads for all.
+
+        Raises:
+            AccessDenied: this deployment may not read logs.
+            ServiceFailed: the service did not answer within a few seconds, or reported an error.
+        """
+        ...
+
+
+class MachineMetrics(Protocol):
+    """What the machines of jobs do, in one project."""
+
+    def list_time_series(self, query: MetricQuery) -> Sequence[MetricSeries]:
+        """The series of one metric; empty if no job has reported any.
+
+        Raises:
+            AccessDenied: this deployment may not read metrics.
             ServiceFailed: the service did not answer within a few seconds, or reported an error.
         """
         ...

@@ -14,9 +14,12 @@ from trainmaster.orchestrator.core.runs.end import (
     Registration,
 )
 from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.utilization import Utilization
 
 REASON, CHAMPION, REGISTRY, EXPERIMENT = "reason", "champion", "registry", "experiment"
 """The steps that read why a run failed, compare its model with the champion, register it, and log it to its experiment."""
+UTILIZATION = "utilization"
+"""The step that reads what the machines did, the last one: a slow read delays no other step."""
 END_STEPS = (
     REASON,
     "index",
@@ -29,6 +32,7 @@ END_STEPS = (
     "cap_notice",
     "queue",
     "slots",
+    UTILIZATION,
 )
 """The steps that follow a run's end, in their order, as `completion.steps_done` names them."""
 OUTAGE_ATTEMPTS_MAX = 100
@@ -64,6 +68,7 @@ def with_outcomes(
     *,
     verdict: ChampionVerdict | None,
     registration: Registration | None,
+    utilization: Utilization | None,
     now: datetime,
 ) -> RunRecord:
     """The record with these steps done, and the attempts of those that failed; a last one becomes a problem."""
@@ -81,7 +86,8 @@ def with_outcomes(
         registration=registration or completion.registration,
     )
     problems = (_problem(name, step) for name, step in again.items() if step.next_at is None)
-    return replace(record, completion=ended, problems=(*record.problems, *problems))
+    use = utilization or record.utilization
+    return replace(record, completion=ended, utilization=use, problems=(*record.problems, *problems))
 
 
 def _next_attempt(before: FailedStep | None, error: Exception, now: datetime) -> FailedStep:

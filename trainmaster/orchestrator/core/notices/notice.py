@@ -14,11 +14,13 @@ from trainmaster.orchestrator.core.runs.end import ChampionVerdict
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
+from trainmaster.orchestrator.core.runs.utilization import WasteFound
 
 PREFIX = "trainmaster."
 RUN_PREFIX = "trainmaster.run."
 RUN_TYPES: Mapping[RunState, str] = {state: f"{RUN_PREFIX}{state}.v1" for state in RunState}
 RUN_RETRIED = f"{RUN_PREFIX}retried.v1"
+RUN_WASTEFUL = f"{RUN_PREFIX}wasteful.v1"
 CHAMPION_PROMOTED = "trainmaster.champion.promoted.v1"
 CHAMPION_ROLLED_BACK = "trainmaster.champion.rolled_back.v1"
 APPROVAL_NEEDED = "trainmaster.champion.approval_needed.v1"
@@ -40,9 +42,10 @@ class Notice:
 
 @dataclass(frozen=True, kw_only=True)
 class RunPayload:
-    """A run entered a state, or is retried. The last five fields are set only when it ended.
+    """A run entered a state, is retried, or wastes its machines. The last five fields are set only when it ended.
 
-    `why` and `reason` are set only when it is retried, and say how `job_name` was lost.
+    `why` and `reason` are set only when it is retried, and say how `job_name` was lost. `reason` is also set when the job
+    wastes its machines, and says how.
     """
 
     run_id: str
@@ -150,6 +153,13 @@ def run_retried(record: RunRecord, record_uri: str) -> Notice:
     )
     data = {**entered.data, "job_name": lost.job, "why": lost.why, "reason": lost.reason}
     return replace(entered, id=f"{record.run_id}/retried/{record.round}", type=RUN_RETRIED, data=data)
+
+
+def run_wasteful(record: RunRecord, found: WasteFound, record_uri: str) -> Notice:
+    """The notice that the run's job wastes its machines; a run has one."""
+    entered = run_entered(record, len(record.history) - 1, record_uri)
+    data = {**entered.data, "reason": found.reason}
+    return replace(entered, id=f"{record.run_id}/wasteful", type=RUN_WASTEFUL, time=found.at, data=data)
 
 
 def champion_changed(notice_type: str, changed: ChampionPayload, at: datetime) -> Notice:

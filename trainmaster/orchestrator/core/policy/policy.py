@@ -21,6 +21,7 @@ from trainmaster.orchestrator.core.policy.pools import RunPool, pool_problems
 from trainmaster.orchestrator.core.policy.receivers import Receiver, receiver_problems
 from trainmaster.orchestrator.core.policy.registry import Registry, normalize_registry
 from trainmaster.orchestrator.core.policy.retention import Retention
+from trainmaster.orchestrator.core.policy.waste import WastePolicy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,6 +197,7 @@ class Policy:
     notify: tuple[Receiver, ...] = ()
     """Who gets notices outside Google Cloud."""
     retention: Retention | None = None
+    waste: WastePolicy | None = None
     teams: Mapping[str, Team] = field(default_factory=dict)
     """By name. Without any, the deployment has one team, without folders."""
     team: str | None = None

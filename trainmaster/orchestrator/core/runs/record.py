@@ -18,6 +18,7 @@ from trainmaster.orchestrator.core.runs.end import EVALUATION, Completion, Model
 from trainmaster.orchestrator.core.runs.job import Failure, Progress, RecordedJob, RetryOn
 from trainmaster.orchestrator.core.runs.sender import Commit, Sender
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
+from trainmaster.orchestrator.core.runs.utilization import Utilization, WasteFound
 from trainmaster.orchestrator.core.sizes import MAX_RECORD_BYTES
 
 TRIES_KEPT = 50
@@ -282,6 +283,10 @@ class RunRecord:
     tuning: TuningResult | None = None
     """None for a run without trials, and before the end."""
     failure: Failure | None = None
+    wasteful: WasteFound | None = None
+    """None for a run of which no tick found that it wastes its machines."""
+    utilization: Utilization | None = None
+    """What its last job used, once Cloud Monitoring has shown it."""
     completion: Completion | None = None
     """None before the end."""
     problems: tuple[str, ...] = ()
@@ -383,6 +388,7 @@ def _bare(record: RunRecord) -> RunRecord:
         submission=replace(record.submission, tries=record.submission.tries[-KEPT:]),
         progress=None,
         tuning=None,
+        utilization=None,
         completion=None if completion is None else replace(completion, cost=None),
     )
 

@@ -37,7 +37,13 @@ from trainmaster.orchestrator.core.completion.outcome import (
     stockout_of,
     with_progress,
 )
-from trainmaster.orchestrator.core.completion.steps import CHAMPION, EXPERIMENT, REASON, REGISTRY
+from trainmaster.orchestrator.core.completion.steps import (
+    CHAMPION,
+    EXPERIMENT,
+    REASON,
+    REGISTRY,
+    UTILIZATION,
+)
 from trainmaster.orchestrator.core.errors import JobNotFound, PolicyInvalid, ReasonPending, RecordMoved
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind
 from trainmaster.orchestrator.core.names import RUN_LABEL, STEP_LABEL, is_run_id
@@ -52,6 +58,7 @@ from trainmaster.orchestrator.flows.completion.champion import compare_with_cham
 from trainmaster.orchestrator.flows.completion.evaluation import evaluate
 from trainmaster.orchestrator.flows.completion.explain import explain_failure
 from trainmaster.orchestrator.flows.completion.registry import register_model
+from trainmaster.orchestrator.flows.completion.utilization import utilization_read
 from trainmaster.orchestrator.flows.lifecycle import finish, transitions
 from trainmaster.orchestrator.flows.lifecycle.status import publish_states, show, show_again, with_warnings
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -384,12 +391,21 @@ def _log_to_experiment(end: finish.End) -> None:
         end.services.jobs.keep_experiment_run(run)
 
 
+def _read_utilization(end: finish.End) -> str | None:
+    found = utilization_read(end.services, end.record)
+    if isinstance(found, str):
+        return found
+    end.utilization = found
+    return None
+
+
 _OF_JOB: Mapping[str, finish.Step] = {
     REASON: _explain_failure,
     EVALUATION: evaluate,
     CHAMPION: compare_with_champion,
     REGISTRY: register_model,
     EXPERIMENT: _log_to_experiment,
+    UTILIZATION: _read_utilization,
 }
 STEPS: Mapping[str, finish.Step] = {**finish.STEPS_WITHOUT_JOB, **_OF_JOB}
 """What follows the end of a run that had a job, in this order."""

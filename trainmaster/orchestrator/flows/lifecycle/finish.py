@@ -17,6 +17,7 @@ from trainmaster.orchestrator.core.completion.steps import (
     EXPERIMENT,
     REASON,
     REGISTRY,
+    UTILIZATION,
     is_due,
     is_over,
     with_outcomes,
@@ -27,6 +28,7 @@ from trainmaster.orchestrator.core.runs.end import EVALUATION, ChampionVerdict, 
 from trainmaster.orchestrator.core.runs.job import Job, RecordedJob
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.core.runs.utilization import Utilization
 from trainmaster.orchestrator.flows.lifecycle import status
 from trainmaster.orchestrator.flows.lifecycle.slots import give_back, leave_queue, settle_cost
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -39,7 +41,8 @@ class End:
 
     A step that changes the record puts the new one into `held`, for the steps after it. `waiting` names the earlier
     steps that still wait for something, `failed` those that failed. `verdict` is the champion step's, recorded with
-    each pass, and `registration` the registry step's. `find_job` reads a job that follows the run, or raises JobNotFound.
+    each pass; `registration` and `utilization` those steps'. `find_job` reads a job that follows the run, or raises
+    JobNotFound.
     """
 
     services: Services
@@ -49,6 +52,7 @@ class End:
     failed: set[str] = field(default_factory=set)
     verdict: ChampionVerdict | None = None
     registration: Registration | None = None
+    utilization: Utilization | None = None
     find_job: Callable[[RecordedJob], Job]
 
     @property
@@ -107,7 +111,7 @@ def _free_slots(end: End) -> None:
 
 
 def _do_nothing(_: End) -> None:
-    """A run without a job has neither a log nor a model, and no result."""
+    """A run without a job has no log, no model, no result and no machines."""
 
 
 STEPS_WITHOUT_JOB: Mapping[str, Step] = {
@@ -122,6 +126,7 @@ STEPS_WITHOUT_JOB: Mapping[str, Step] = {
     "cap_notice": _publish_cap_notice,
     "queue": _leave_queue,
     "slots": _free_slots,
+    UTILIZATION: _do_nothing,
 }
 """For a run that never had a job; `completion/complete.py` has the table of one that had.
 
@@ -201,7 +206,13 @@ def _record_outcomes(end: End, outcomes: Mapping[str, str | Exception | None]) -
 
     def with_pass_recorded(record: RunRecord) -> RunRecord | None:
         known = with_outcomes(
-            record, done, failed, verdict=end.verdict, registration=end.registration, now=now
+            record,
+            done,
+            failed,
+            verdict=end.verdict,
+            registration=end.registration,
+            utilization=end.utilization,
+            now=now,
         )
         if is_over(known, CHAMPION) and known.completion is not None:
             known = replace(known, completion=replace(known.completion, long_copy=None))

@@ -14,6 +14,7 @@ from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 
 if TYPE_CHECKING:
     from google.auth.credentials import Credentials
+    from google.auth.transport.requests import AuthorizedSession
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
     from google.cloud.aiplatform_v1.services.persistent_resource_service import (
         PersistentResourceServiceClient,
@@ -68,6 +69,19 @@ class Clients:
         client = log_reader(project=self.context.project, logging_host=self.context.logging_host)
         self._open.callback(client.close)
         return client
+
+    @cached_property
+    def http(self) -> "AuthorizedSession":
+        """For services that are called over REST without a client of their own, such as Cloud Monitoring."""
+        from google.auth.credentials import AnonymousCredentials
+        from google.auth.transport.requests import AuthorizedSession
+
+        is_local = self.context.monitoring_host is not None
+        session = AuthorizedSession(
+            AnonymousCredentials() if is_local else default_credentials(self.context.project)
+        )
+        self._open.callback(session.close)
+        return session
 
     @cached_property
     def jobs(self) -> "JobServiceClient":

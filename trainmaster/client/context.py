@@ -68,6 +68,7 @@ class Context:
     storage_host: str | None = None
     vertex_host: str | None = None
     logging_host: str | None = None
+    monitoring_host: str | None = None
     pubsub_host: str | None = None
     state: Path | None = None
     """The folder of the local stack; None for Google Cloud."""
@@ -108,6 +109,7 @@ def context_of_stack(environment: Mapping[str, str], state: Path | None = None) 
         storage_host=environment.get("STORAGE_EMULATOR_HOST"),
         vertex_host=environment.get("VERTEX_EMULATOR_HOST"),
         logging_host=environment.get("LOGGING_EMULATOR_HOST"),
+        monitoring_host=environment.get("MONITORING_EMULATOR_HOST"),
         pubsub_host=environment.get("PUBSUB_EMULATOR_HOST"),
         state=state,
     )

@@ -23,7 +23,7 @@ _AND = re.compile(r"AND\b")
 _QUOTED = re.compile(r'"([^"]*)"')
 _SELECTORS = ("metric.type", "resource.type", "resource.labels.job_id", "resource.labels.task_name",
               "resource.labels.project_id", "metric.labels.accelerator_id")  # fmt: skip
-_MEANS: Mapping[str, Callable[[Sequence[float]], float]] = {"MEAN": fmean, "MAX": max, "MIN": min}
+_MEANS: Mapping[str, Callable[[Sequence[float]], float]] = {"MEAN": fmean, "MAX": max, "MIN": min, "SUM": sum}
 _NS = 1_000_000_000
 
 

@@ -16,6 +16,7 @@ from trainmaster.orchestrator.core.notices.notice import (
     RULE_QUARANTINED,
     RUN_RETRIED,
     RUN_TYPES,
+    RUN_WASTEFUL,
     TEST,
     ApprovalPayload,
     CapPayload,
@@ -31,13 +32,8 @@ SCHEMA = json.loads((ROOT / "schemas" / "notice.v1.schema.json").read_text())
 
 def test_the_schema_has_exactly_these_types() -> None:
     others = (
-        CHAMPION_PROMOTED,
-        CHAMPION_ROLLED_BACK,
-        RULE_QUARANTINED,
-        CAP_REACHED,
-        RUN_RETRIED,
-        APPROVAL_NEEDED,
-        TEST,
+        *(CHAMPION_PROMOTED, CHAMPION_ROLLED_BACK, APPROVAL_NEEDED, RULE_QUARANTINED, CAP_REACHED),
+        *(RUN_RETRIED, RUN_WASTEFUL, TEST),
     )
     assert sorted(SCHEMA["properties"]["type"]["enum"]) == sorted([*RUN_TYPES.values(), *others])
 

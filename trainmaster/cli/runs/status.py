@@ -50,11 +50,13 @@ def status(clients: "Clients", run: str | None, *, wait: bool, timeout_s: float 
         with run_survives_interrupt(run):
             ended = wait_for_end(clients, run, timeout_s=timeout_s, on_change=say_change)
             run = wait_until_settled(clients, ended).record.run_id
-    now, found = datetime.now(UTC), find_run_or_drop(clients, run)
+    now, found, machines = datetime.now(UTC), find_run_or_drop(clients, run), None
     if not isinstance(found, Drop) and output != NAME:
+        from trainmaster.client.watch.machines import read_machines
         from trainmaster.client.watch.now import run_now
 
         found = run_now(clients, found, now)
+        machines = read_machines(clients, found.record, now) if output == TABLE else None
     document = found.status if isinstance(found, Drop) else found.document
     name = str(document.get("run_id") or document.get("dropped_name") or run)
     if print_for_programs(output, lambda: document, [name]):
@@ -62,7 +64,7 @@ def status(clients: "Clients", run: str | None, *, wait: bool, timeout_s: float 
     if isinstance(found, Drop):
         print_facts(drop_facts(found.status, run))
     else:
-        print_facts(run_facts(found, now, is_local=clients.context.state is not None))
+        print_facts(run_facts(found, now, is_local=clients.context.state is not None, machines=machines))
     return 0
 
 

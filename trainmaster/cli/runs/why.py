@@ -11,6 +11,7 @@ from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_for_pro
 from trainmaster.client.runs.facts import candidate_of
 from trainmaster.client.shown.champion_lines import champion_file_facts, data_lines, value_text
 from trainmaster.client.shown.cost_lines import cost_facts
+from trainmaster.client.shown.machine_lines import utilization_facts
 from trainmaster.client.shown.queue_lines import place_text
 from trainmaster.client.shown.run_lines import (
     best_text,
@@ -105,6 +106,7 @@ def run_facts(found: "Explanation", record: "RunRecord", now: datetime, *, is_lo
     yield from failure_facts(record)
     yield from _model_facts(record)
     yield from cost_facts(record, now)
+    yield from utilization_facts(record)
     yield from fault_facts(record, retry_texts(record))
 
 

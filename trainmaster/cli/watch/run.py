@@ -15,6 +15,7 @@ from trainmaster.cli.logs.bars import NAME_MAX_CHARS, numbers_of, progress_bars
 from trainmaster.cli.study.board import TrialBoard
 from trainmaster.cli.watch.live import SPINNER_LINES, Line
 from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress, epoch_text
+from trainmaster.client.shown.machine_lines import now_lines
 from trainmaster.client.shown.run_lines import QUEUED_LONG, progress_facts, queued_text
 from trainmaster.client.study.study import Study, number
 from trainmaster.client.terminal import one_line
@@ -31,6 +32,7 @@ DOING_LINES, NOTE_LINES = 2, 3
 GAP = 2
 DETAIL_MAX_CHARS = 2000
 METRICS_SHOWN, METRIC_MAX_CHARS = 20, 40
+REPLICAS_SHOWN = 4
 
 
 def picture(seen: Sighting, console: Console) -> RenderableType:
@@ -39,6 +41,7 @@ def picture(seen: Sighting, console: Console) -> RenderableType:
     above = timeline_panel(timeline(seen), title=f"Run {seen.run.record.run_id}", width=width)
     extra = [Text(line, style="bold") for line in _wrapped_lines(_metrics_text(seen), width, NOTE_LINES)]
     extra += [Text(line, style="yellow") for line in _progress_lines(seen)[1:]]
+    extra += [Text(line, no_wrap=True) for line in now_lines(seen.machines, REPLICAS_SHOWN)]
     last_warning = seen.warnings[-1] if seen.warnings else ""
     extra += [Text(line, style="yellow") for line in _wrapped_lines(last_warning, width, NOTE_LINES)]
     used = len(console.render_lines(above)) + len(extra) + FRAME_LINES + SPINNER_LINES + 1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.runs.facts import is_tuning, lacks_model, state_of
 from trainmaster.client.shown.cost_lines import cost_facts
+from trainmaster.client.shown.machine_lines import now_facts, utilization_facts
 from trainmaster.client.shown.run_lines import (
     by_text,
     failure_facts,
@@ -20,6 +21,7 @@ from trainmaster.client.shown.run_lines import (
 )
 from trainmaster.client.terminal import STATE, Fact
 from trainmaster.client.times import span, utc_text
+from trainmaster.client.watch.machines import MachinesNow
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -27,8 +29,10 @@ if TYPE_CHECKING:
     from trainmaster.client.find import Run
 
 
-def run_facts(run: "Run", now: datetime, *, is_local: bool) -> Iterator[Fact]:
-    """The screen of a run."""
+def run_facts(
+    run: "Run", now: datetime, *, is_local: bool, machines: MachinesNow | None = None
+) -> Iterator[Fact]:
+    """The screen of a run; `machines` of one that is active."""
     record = run.record
     yield "run", [record.run_id]
     yield STATE, [state_text(record, now)]
@@ -37,6 +41,7 @@ def run_facts(run: "Run", now: datetime, *, is_local: bool) -> Iterator[Fact]:
     yield from _delivery_facts(run)
     yield from waiting_facts(record, now)
     yield from subject_facts(record, now, is_local=is_local)
+    yield from now_facts(machines or MachinesNow())
     yield from failure_facts(record)
     yield from fault_facts(record)
     yield "next", _next_lines(record)
@@ -52,6 +57,7 @@ def subject_facts(record: RunRecord, now: datetime, *, is_local: bool) -> Iterat
     yield from job_facts(record, now, is_local=is_local)
     yield from result_facts(record, now)
     yield from cost_facts(record, now)
+    yield from utilization_facts(record, is_short=True)
 
 
 def state_text(record: RunRecord, now: datetime) -> str:

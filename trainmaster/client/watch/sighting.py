@@ -12,6 +12,7 @@ from trainmaster.client.logs.progress import TrainingProgress
 from trainmaster.client.study.read import study_of
 from trainmaster.client.study.study import Study
 from trainmaster.client.times import moment_of
+from trainmaster.client.watch.machines import MachinesNow, MachinesWatch
 from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind
 from trainmaster.orchestrator.core.runs.job import RecordedJob
 
@@ -49,6 +50,7 @@ class Sighting:
     training: TrainingProgress = field(default_factory=TrainingProgress)
     study: Study | None = None
     parallel_trials: int = 1
+    machines: MachinesNow = field(default_factory=MachinesNow)
 
     @property
     def service_line(self) -> str:
@@ -79,6 +81,7 @@ class RunWatch:
         self._clients = clients
         self._on_lines, self._first_lines = on_lines, first_lines
         self._log = RunLog(clients, run)
+        self._machines = MachinesWatch(clients)
         self._seen = Sighting(run=run, at=datetime.now(UTC))
         self._has_begun = False
 
@@ -97,7 +100,8 @@ class RunWatch:
         lines, left_out = (self._log.look(), False) if self._has_begun else self._log.last(self._first_lines)
         self._has_begun = True
         self._on_lines(lines, left_out)
-        self._seen = replace(self._seen, run=self._log.run, at=datetime.now(UTC))
+        at, run = datetime.now(UTC), self._log.run
+        self._seen = replace(self._seen, run=run, at=at, machines=self._machines.look(run.record, at))
         for line in lines:
             self._seen = sighting_after(self._seen, line)
         recorded = self._seen.run.record.job

@@ -1,16 +1,19 @@
 """Drawings of a run: its stages and the states of its replicas on lines of time, and its curves, also as a table."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress, place_texts
+from trainmaster.client.logs.progress import ReplicaProgress, place_texts
+from trainmaster.client.shown.machine_lines import use_texts
 from trainmaster.client.terminal import visible
 from trainmaster.client.times import span
 from trainmaster.client.watch.curves import POINTS_MAX, Chart
 from trainmaster.client.watch.lanes import ENDED, Lane, LaneState, LaneStep
+from trainmaster.client.watch.machines import ReplicaSeries
+from trainmaster.client.watch.sighting import Sighting
 from trainmaster.client.watch.timeline import RunStage
 from trainmaster.web.pages.run.monitor import Monitored
 from trainmaster.web.study.charts import thinned
@@ -21,6 +24,7 @@ LANES_SHOWN, METRICS_SHOWN = 40, 6
 POINTS_OF_CHART = 4000
 """Of all its series together: they are sent again with every change."""
 DIGITS = 6
+SPARK_SIZE = 100
 PERIOD_MIN = 3
 """Units that a short state is drawn wide, so that it can be seen."""
 
@@ -51,6 +55,15 @@ class Period:
 
 
 @dataclass(frozen=True, kw_only=True)
+class UseDrawing:
+    """What the replica uses of its machine: the points of a line in a square of 100, and the last value as text."""
+
+    name: str
+    last: str
+    points: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class LaneRow:
     """A replica with the periods of its states."""
 
@@ -59,6 +72,7 @@ class LaneRow:
     periods: tuple[Period, ...]
     events: tuple[LaneStep, ...]
     """The last changes of its state."""
+    uses: tuple[UseDrawing, ...] = ()
 
     @property
     def places(self) -> Sequence[str]:
@@ -126,7 +140,7 @@ def lane_table(found: Monitored, now: datetime | None = None) -> LaneTable:
     start, end = min((s.at for lane in chosen for s in lane.steps), default=None), max(times, default=None)
     line = _Line(start, end)
     return LaneTable(
-        rows=tuple(_lane_row(lane, line, found.seen.training) for lane in chosen),
+        rows=tuple(_lane_row(lane, line, found.seen) for lane in chosen),
         left_out=len(found.lanes) - len(chosen),
         start=start,
     )
@@ -141,7 +155,7 @@ def _chosen_lanes(lanes: Sequence[Lane]) -> Sequence[Lane]:
     return [lane for lane in lanes if lane.name in names]
 
 
-def _lane_row(lane: Lane, line: "_Line", training: TrainingProgress) -> LaneRow:
+def _lane_row(lane: Lane, line: "_Line", seen: Sighting) -> LaneRow:
     ends = [*(step.at for step in lane.steps[1:]), line.end or lane.steps[-1].at]
     periods = []
     for step, end in zip(lane.steps, ends, strict=True):
@@ -149,10 +163,20 @@ def _lane_row(lane: Lane, line: "_Line", training: TrainingProgress) -> LaneRow:
         periods.append(Period(state=step.state, x=x, width=width))
     return LaneRow(
         lane=lane,
-        progress=training.replicas.get(lane.name, ReplicaProgress(replica="")),
+        progress=seen.training.replicas.get(lane.name, ReplicaProgress(replica="")),
         periods=tuple(periods),
         events=tuple(step for step in lane.steps if step.detail)[-3:],
+        uses=tuple(_use_drawings(seen.machines.replicas.get(lane.name, {}))),
     )
+
+
+def _use_drawings(series: ReplicaSeries) -> Iterator[UseDrawing]:
+    for name, values, last in use_texts(series):
+        step = SPARK_SIZE / max(len(values) - 1, 1)
+        points = (
+            f"{number * step:.0f},{SPARK_SIZE * (1 - value):.0f}" for number, value in enumerate(values)
+        )
+        yield UseDrawing(name=name, last=last, points=" ".join(points))
 
 
 class _Line:

@@ -1,6 +1,6 @@
 """Fits y = slope * x + intercept by gradient descent, reports as the project's trainer does, exports the line.
 
-python tiny.py [--epochs 20] [--rate 0.5] [--tag loss] [--wait-for gs://BUCKET/NAME] [--job-dir gs://…]
+python tiny.py [--epochs 20] [--rate 0.5] [--tag loss] [--wait-for gs://BUCKET/NAME] [--burn S] [--job-dir gs://…]
 
 Reads AIP_MODEL_DIR, TF_CONFIG and TRAINMASTER_GCS_ROOT; needs nothing but Python. In a trial the chief
 reports its loss under the tag, in the file format of cloudml-hypertune.
@@ -27,6 +27,8 @@ def main() -> None:
     started = time.monotonic()
     replica = replica_name()
     say("INFO", "training begins", event="train_started", replica=replica, epochs=arguments.epochs)
+    while time.monotonic() - started < arguments.burn:
+        pass
     if arguments.wait_for:
         wait_for(path_of(arguments.wait_for))
     slope, intercept, loss = fit(points(), arguments, replica=replica)
@@ -43,6 +45,7 @@ def parsed_arguments() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=0.5)
     parser.add_argument("--tag", default="loss")
     parser.add_argument("--wait-for", default="")
+    parser.add_argument("--burn", type=float, default=0.0, help="seconds that keep a core busy first")
     parser.add_argument(
         "--job-dir", default="", help="what AI Platform Training gave every program; not read"
     )

@@ -120,6 +120,19 @@ def test_a_trial_of_a_tuning_is_read_alone(reader_and_writer: tuple[JobLogs, Wri
     assert told(logs.read(LogQuery(job_id=job_id, trial_id="2"))) == [("workerpool0-0", "of the second")]
 
 
+def test_jobs_that_have_logged_nothing_are_found_together(
+    reader_and_writer: tuple[JobLogs, Writer], job_id: str
+) -> None:
+    logs, writer = reader_and_writer
+    writer.write(
+        job_id, "workerpool0-0", *map(str, range(cloud_logging.PAGE_ENTRIES + 1))
+    )  # they fill the first page
+    writer.write(f"{job_id}0", "workerpool0-0", "one")
+    since, others = START - timedelta(hours=1), [f"{job_id}1", f"{job_id}2"]
+    assert logs.silent_jobs([job_id, f"{job_id}0", *others], since) == others
+    assert list(logs.silent_jobs([job_id], datetime.now(UTC) + timedelta(hours=1))) == [job_id]
+
+
 def test_a_log_that_is_late_is_empty(reader_and_writer: tuple[JobLogs, Writer], job_id: str) -> None:
     logs, writer = reader_and_writer
     if isinstance(writer, MemoryJobLogs):

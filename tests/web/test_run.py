@@ -1,6 +1,7 @@
 """The page of a run, and its documents, over runs on real storage and logging servers."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,9 @@ from trainmaster.client.submission.terms import schema
 from trainmaster.client.watch.timeline import RunStage
 from trainmaster.web.pages.run.drawings import stage_rows, steady_time
 from trainstack import logging
+from trainstack.http import in_thread, serving
+from trainstack.monitoring.api import application
+from trainstack.monitoring.samples import CPU, Point, Samples, SeriesKey
 
 Browser = httpx.Client
 LINES = 450
@@ -50,8 +54,13 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
 
 @pytest.fixture(scope="module")
 def browser(logged: Logged) -> Iterator[Browser]:
-    with no_jobs() as vertex_url:
-        local = replace(logged.served.clients.context, logging_host=logged.url, vertex_host=vertex_url)
+    samples = Samples(2.0)
+    for number in range(10):
+        point = Point(datetime.now(UTC).timestamp() - number, 1.0, number / 10)
+        samples.add(SeriesKey(CPU, "1", "workerpool1-0"), point)
+    with no_jobs() as vertex_url, in_thread(lambda: serving(application(samples))) as monitoring_url:
+        context = replace(logged.served.clients.context, monitoring_host=monitoring_url)
+        local = replace(context, logging_host=logged.url, vertex_host=vertex_url)
         with Clients(local) as clients, console_of(clients) as browser:
             yield browser
 
@@ -89,6 +98,13 @@ def test_a_running_run_shows_its_state_replicas_curves_and_the_end_of_its_log(br
     assert page.count('<li id="line-') == 200
     assert f"line {LINES - 1}" in page
     assert "$ " not in page.partition("<code>trainmaster watch trains</code>")[0]
+
+
+def test_a_running_run_shows_what_its_machines_do_in_their_lanes(browser: Browser) -> None:
+    lane = browser.get("/runs/trains").text.partition('id="lane-workerpool1-0"')[2].partition("</tr>")[0]
+    drawn = lane.partition('<svg class="spark"')[2].partition("</div>")[0]
+    assert 'aria-label="CPU over time"><polyline points="0,' in drawn
+    assert re.search(r"CPU \d+ %$", drawn)
 
 
 def test_the_page_of_a_run_that_is_over_is_sent_once_and_is_final(browser: Browser) -> None:

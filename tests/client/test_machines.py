@@ -1,6 +1,6 @@
 """What a user sees of a running job's machines: sparklines by replica, a line with the reason, or nothing."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -33,7 +33,7 @@ def active() -> RunRecord:
 
 
 @pytest.fixture
-def reading() -> Iterator[Reading]:
+def reading() -> Reading:
     def read(app: Starlette) -> MachinesNow:
         with in_thread(lambda: serving(app)) as url, Clients(context(url)) as clients:
             watch = MachinesWatch(clients)
@@ -44,7 +44,9 @@ def reading() -> Iterator[Reading]:
 
 
 def context(url: str) -> Context:
-    buckets = {f"{name}_bucket": name for name in ("inbox", "ledger", "models", "champions", "data")}
+    buckets: dict[str, Any] = {
+        f"{name}_bucket": name for name in ("inbox", "ledger", "models", "champions", "data")
+    }
     return Context(project="p", region="us-central1", monitoring_host=url, logging_host=url, **buckets)
 
 

@@ -10,8 +10,8 @@ from tests.contract.world import INBOX, LEASE, LEDGER, REQUEST_RULES, Boundary, 
 from tests.core.admission_cases import PRICES
 from tests.judges.events import FINALIZED, event_faults
 from tests.narrowing import present
-from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.events.envelope import Envelope, PubsubMessage
+from trainmaster.orchestrator.core.notices.notice import cloud_event
 from trainmaster.orchestrator.core.requests.incoming import Ignored
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.retraining.arrivals import parse_arrived_object

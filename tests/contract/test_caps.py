@@ -13,10 +13,10 @@ from tests.contract.schemas import NOTICE, RECORD
 from tests.contract.world import Boundary, World, request_rules_with
 from tests.core.admission_cases import PRICES
 from tests.narrowing import present
-from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import PolicyInvalid
+from trainmaster.orchestrator.core.notices.notice import cloud_event
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord

@@ -11,9 +11,9 @@ from tests.contract.index import index_rows
 from tests.contract.schemas import CHAMPION, NOTICE
 from tests.contract.world import CHAMPIONS, LEDGER, Boundary, Killed, World
 from tests.narrowing import present
-from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.admission.candidates import candidates_of
 from trainmaster.orchestrator.core.errors import DocumentDamaged
+from trainmaster.orchestrator.core.notices.notice import cloud_event
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take

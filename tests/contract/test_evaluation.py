@@ -13,7 +13,7 @@ from tests.contract.retraining import DATA
 from tests.contract.schemas import RECORD
 from tests.contract.test_champions import REQUEST, champion, order, told, verdict
 from tests.contract.world import CHAMPIONS, LEASE, REQUEST_RULES, Boundary, World, request_rules_with
-from tests.core.admission.test_prices import PRICES
+from tests.core.admission_cases import PRICES
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import SubmissionDeferred, SubmissionRefused, SubmissionUnknown

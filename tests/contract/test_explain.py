@@ -14,7 +14,6 @@ from tests.contract.test_tuning import launched as launched_tuning
 from tests.contract.test_tuning import trial
 from tests.contract.world import START, Boundary, Killed, World
 from tests.memory import MemoryJobLogs
-from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.completion.explanation import (
     LOG_DELAY,
     TRIALS_EXPLAINED,
@@ -23,6 +22,7 @@ from trainmaster.orchestrator.core.completion.explanation import (
 )
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import AccessDenied, ServiceFailed
+from trainmaster.orchestrator.core.notices.notice import cloud_event
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Trial, TrialState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState

@@ -14,11 +14,10 @@ from tests.contract.schemas import DELIVERIES
 from tests.contract.test_champions import REQUEST, SOURCE, run
 from tests.contract.world import LEDGER, Boundary, Killed, World, request_rules_with
 from tests.memory import MemoryReceivers
-from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.documents.codec import decoded, json_line
 from trainmaster.orchestrator.core.errors import EventMalformed, ReceiversLeft
 from trainmaster.orchestrator.core.events.envelope import pubsub_message
-from trainmaster.orchestrator.core.notices.notice import Notice, receiver_test
+from trainmaster.orchestrator.core.notices.notice import Notice, cloud_event, receiver_test
 from trainmaster.orchestrator.core.policy.receivers import Receiver
 from trainmaster.orchestrator.flows.notify import send_notice
 from trainmaster.orchestrator.flows.services import FlowResult

@@ -14,11 +14,11 @@ from tests.contract.world import Boundary, Killed, World, request_rules_with
 from tests.core.admission_cases import PRICES
 from tests.core.roles import TUNING
 from tests.narrowing import present
-from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.admission.actual_cost import final_cost
 from trainmaster.orchestrator.core.admission.candidates import current_candidate
 from trainmaster.orchestrator.core.admission.index_row import index_row_of
 from trainmaster.orchestrator.core.job_names import JobKind
+from trainmaster.orchestrator.core.notices.notice import cloud_event
 from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.policy import Machines
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Trial, TrialState

@@ -29,8 +29,8 @@ from tests.contract.teams import (
 )
 from tests.contract.world import CHAMPIONS, LEDGER, MODELS, PROJECT
 from tests.narrowing import instance_of, present
-from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.admission.candidates import candidates_of
+from trainmaster.orchestrator.core.notices.notice import cloud_event
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
 from trainmaster.orchestrator.core.policy.policy import Team
 from trainmaster.orchestrator.core.requests.submission import submission_of

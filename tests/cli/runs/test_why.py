@@ -26,13 +26,12 @@ from trainmaster.cli.runs.why import why_facts
 from trainmaster.cli.table import fact_lines
 from trainmaster.client.explaining.explanation import Explanation, explain_run
 from trainmaster.client.find import Run
-from trainmaster.client.runs.facts import console_uri
 from trainmaster.client.runs.queue_listing import Waits
 from trainmaster.client.shown.run_lines import job_facts
 from trainmaster.client.shown.run_screen import run_facts
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.orchestrator.core.job_names import job_id
+from trainmaster.orchestrator.core.job_names import console_uri, job_id
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord

@@ -24,9 +24,8 @@ from tests.contract.simulation.service import RecordedNotices, UnreliableJobs
 from tests.contract.simulation.tally import Tally
 from tests.contract.world import LEASE, Killed
 from tests.narrowing import present
-from trainmaster.orchestrator.adapters.pubsub import cloud_event
 from trainmaster.orchestrator.core.errors import JobNotFound, TrainmasterError
-from trainmaster.orchestrator.core.notices.notice import Notice
+from trainmaster.orchestrator.core.notices.notice import Notice, cloud_event
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.signals import ParsedNotice, parse_notice

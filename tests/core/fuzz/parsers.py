@@ -38,7 +38,14 @@ from trainmaster.orchestrator.core.events.self_test import (
     self_test_object,
 )
 from trainmaster.orchestrator.core.names import Buckets, is_run_id, status_object
-from trainmaster.orchestrator.core.orders.order import CancelOrder, FireOrder, RollbackOrder, parse_order
+from trainmaster.orchestrator.core.orders.order import (
+    ApproveOrder,
+    CancelOrder,
+    CleanOrder,
+    FireOrder,
+    RollbackOrder,
+    parse_order,
+)
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.incoming import (
     Ignored,
@@ -158,7 +165,7 @@ def feed_order(content: bytes) -> Verdict:
     match parse_order(document, seeds.ORDER_SCHEMA, "order-1", NOON):
         case Refused(faults=faults):
             return refused_well(faults)
-        case FireOrder() | RollbackOrder() | CancelOrder():
+        case FireOrder() | RollbackOrder() | CancelOrder() | ApproveOrder() | CleanOrder():
             return Verdict.TAKEN
 
 

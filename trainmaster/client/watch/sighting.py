@@ -107,6 +107,8 @@ class RunWatch:
         recorded = self._seen.run.record.job
         if recorded is not None:
             self._seen = self._with_job(self._seen, recorded)
+        else:  # before the first job, or between two
+            self._seen = replace(self._seen, job_state=None, job_started_at=None, job_ended_at=None)
         return self._seen
 
     def _with_job(self, seen: Sighting, recorded: RecordedJob) -> Sighting:

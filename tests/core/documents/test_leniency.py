@@ -81,8 +81,8 @@ def test_a_text_of_a_finite_number_is_one_where_a_number_is_expected(text: str) 
             {"scheduling": [{"retries": 9}, {"retry_on": ["oom"]}]},
             {
                 "$.scheduling": "write a mapping, NAME: VALUE",
-                "$.scheduling[0].retries": "0 to 3",
-                "$.scheduling[1].retry_on[0]": "infrastructure, preemption, out_of_memory",
+                "$.scheduling.retries": "0 to 3",
+                "$.scheduling.retry_on[0]": "infrastructure, preemption, out_of_memory",
             },
         ),
         ({"args": {"epochs": "3"}}, {"$.args": "write '- ' before epochs"}),

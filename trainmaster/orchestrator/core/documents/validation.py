@@ -21,7 +21,6 @@ from trainmaster.orchestrator.core.documents.faults import (
     hint,
     is_within,
     json_path,
-    json_step,
     nearest,
     plain,
     quote_it,
@@ -86,18 +85,15 @@ def schema_faults(
     opened = [(error, *meaning) for error in errors for meaning in _opened(error)]
     outer = [error for error, *_ in opened] or errors
     faults = [fault for error in outer for fault in _faults(error, spelled, suggestions)]
-    other, moves, known = (
-        copy.deepcopy(document) if opened else None,
-        dict[str, str](),
-        {fault.path for fault in faults},
-    )
-    for error, meant, of_error in opened:
-        _put(other, error.absolute_path, meant)
-        moves |= of_error
-    for fault in schema_faults(schema, other, spelled, suggestions) if opened else ():
-        is_echo = fault.path in known and fault.problem == _LIMITS["minItems"][0]
-        if not is_echo and moves.get(fault.path) not in known:
-            faults.append(fault.moved(functools.partial(_written, moves)))
+    if opened:
+        other, known = copy.deepcopy(document), {fault.path for fault in faults}
+        for error, meant, _ in opened:
+            _put(other, error.absolute_path, meant)
+        moves = dict(moved for *_, moved in opened)
+        for fault in schema_faults(schema, other, spelled, suggestions):
+            is_echo = fault.path in known and fault.problem == _LIMITS["minItems"][0]
+            if not is_echo and moves.get(fault.path) not in known:
+                faults.append(fault.moved(functools.partial(_written, moves)))
     return sorted(without_echoes(faults))
 
 
@@ -106,8 +102,8 @@ def _errors(validator: Any, document: object) -> list["ValidationError"]:
     return list(islice(validator.iter_errors(document), MAX_COLLECTED))
 
 
-def _opened(error: "ValidationError") -> Iterator[tuple[object, Mapping[str, str]]]:
-    """What a container of the wrong kind means, if anything, and the paths that change with it, each with the written one.
+def _opened(error: "ValidationError") -> Iterator[tuple[object, tuple[str, str]]]:
+    """What a container of the wrong kind means, if anything, and where that is in it and in the text.
 
     Of several mappings in a list, the first that has a key counts.
     """
@@ -116,20 +112,15 @@ def _opened(error: "ValidationError") -> Iterator[tuple[object, Mapping[str, str
     where = json_path(error.absolute_path)
     match error.validator, error.validator_value:
         case "type", "array" if isinstance(value, dict):
-            yield [value], {f"{where}[0]": where}
+            yield [value], (f"{where}[0]", where)
         case "type", "object" if isinstance(value, list) and "properties" in schema and error.absolute_path:
-            meant: dict[str, object] = {}
-            moves: dict[str, str] = {}
-            for index, part in enumerate(value):
-                for key in part.keys() - meant.keys() if isinstance(part, dict) else ():
-                    meant[key] = part[key]
-                    moves[f"{where}{json_step(key)}"] = f"{where}[{index}]{json_step(key)}"
-            if meant:
-                yield meant, moves
+            parts = [part for part in value if isinstance(part, dict)]
+            if parts:
+                meant = {key: one for part in reversed(parts) for key, one in part.items()}
+                yield meant, (where, f"{where}[0]" if len(value) == 1 else where)
 
 
 def _written(moves: Mapping[str, str], path: str) -> str:
-    """The path of what is at this one in the document with its containers as they are meant."""
     above = next((above for above in moves if is_within(path, above)), None)
     return path if above is None else moves[above] + path.removeprefix(above)
 

@@ -23,7 +23,7 @@ store's clock, which orders the marks, may already be in the next hour.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -155,19 +155,19 @@ def _runs_of(incoming: IncomingDocument, request: Request) -> list[tuple[Incomin
     """What came in and the request, for each combination of its matrix; without a matrix, once as they are."""
     if MATRIX not in request.document:
         return [(incoming, request)]
-    documents, found = run_documents(request.document), list[tuple[IncomingDocument, Request]]()
-    for document, own in zip(documents, _group_of(incoming, len(documents)), strict=True):
-        found.append((own, replace(request, document=document, spec=spec_from(document))))
-    return found
-
-
-def _group_of(incoming: IncomingDocument, runs: int) -> list[IncomingDocument]:
-    """What came in, as that many runs of one group."""
-    groups = [RunGroup(id=incoming.run_id, number=number, runs=runs) for number in range(1, runs + 1)]
+    documents = run_documents(request.document)
     return [
-        replace(incoming, run_id=run_id, source=replace(incoming.source, group=group))
-        for run_id, group in zip(groups[0].run_ids, groups, strict=True)
+        (own, replace(request, document=document, spec=spec_from(document)))
+        for own, document in zip(_group_of(incoming, len(documents)), documents, strict=True)
     ]
+
+
+def _group_of(incoming: IncomingDocument, runs: int) -> Iterator[IncomingDocument]:
+    """What came in, as each of that many runs of one group."""
+    for number in range(1, runs + 1):
+        group = RunGroup(id=incoming.run_id, number=number, runs=runs)
+        source = replace(incoming.source, group=group)
+        yield replace(incoming, run_id=group.run_ids[number - 1], source=source)
 
 
 def _launch_run(

@@ -1,19 +1,22 @@
-"""The changes that the options of `submit` make in a request before it is checked."""
+"""The changes that the options of `submit` make in a request before it is checked, and the faults of what they gave."""
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from trainmaster.client.submission.settings import RequestSetting, with_settings
-from trainmaster.orchestrator.core.documents.faults import is_within, json_path
+from trainmaster.orchestrator.core.documents.faults import Fault, cut, is_within, json_path
 from trainmaster.orchestrator.core.documents.values import Document, mapping_at
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.draft import ROLES
 from trainmaster.orchestrator.core.requests.reading import SMALL_CLUSTER
 
+SETTING_MAX_CHARS = 200
+_QUOTE_IT = re.compile(r'quote it: ("[^"]*")')
 _OF_MACHINE = ("machine", "gpu", "accelerator", "tpu_topology")
 
 
@@ -91,19 +94,19 @@ def _cluster(cluster: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
     return changed
 
 
-def changed_paths(before: object, after: object, path: tuple[str | int, ...] = ()) -> Iterator[str]:
+def _changed_paths(before: object, after: object, path: tuple[str | int, ...] = ()) -> Iterator[str]:
     """The JSONPath of each value of `after` that is not in `before`, or is another there."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key, value in after.items():
-            yield from changed_paths(before.get(key), value, (*path, str(key)))
+            yield from _changed_paths(before.get(key), value, (*path, str(key)))
     elif isinstance(before, list) and isinstance(after, list) and len(before) <= len(after):
         for index, (old, new) in enumerate(zip_longest(before, after)):
-            yield from changed_paths(old, new, (*path, index))
+            yield from _changed_paths(old, new, (*path, index))
     elif before != after:
         yield json_path(path)
 
 
-def option_of(path: str, edits: Edits) -> str:
+def _option_of(path: str, edits: Edits) -> str:
     """The option that set the value at this JSONPath of the edited request; empty for `--set`."""
     for option, value, pattern in (
         ("--gpu", edits.gpu, r"\$\.cluster\.\w+\.gpu"),
@@ -120,7 +123,7 @@ def option_of(path: str, edits: Edits) -> str:
     return ""
 
 
-def setting_of(path: str, document: Mapping[str, Any], edits: Edits) -> tuple[RequestSetting, str] | None:
+def _setting_of(path: str, document: Mapping[str, Any], edits: Edits) -> tuple[RequestSetting, str] | None:
     """The setting that gave the value at this JSONPath of the edited request, above it or below it, and the JSONPath of that."""
     at = [(setting, json_path(setting.resolve_path(document))) for setting in edits.settings]
     found = [each for each in at if is_within(path, each[1]) or is_within(each[1], path)]
@@ -129,7 +132,7 @@ def setting_of(path: str, document: Mapping[str, Any], edits: Edits) -> tuple[Re
 
 def find_spelled(document: Mapping[str, Any], read: Document, edits: Edits) -> dict[str, str]:
     """How the text and the settings write the values of the edited request, as in `Document.spelled`."""
-    changed = tuple(changed_paths(read.value, document))
+    changed = tuple(_changed_paths(read.value, document))
     kept = {
         path: text
         for path, text in read.spelled.items()
@@ -139,3 +142,47 @@ def find_spelled(document: Mapping[str, Any], read: Document, edits: Edits) -> d
         here = json_path(setting.resolve_path(document))
         kept |= {f"{here}{path.removeprefix('$')}": text for path, text in setting.spelled.items()}
     return kept
+
+
+def faults_with_options(
+    faults: Iterable[Fault], written: object, changed: object, edits: Edits
+) -> Iterator[Fault]:
+    """The faults; one of a value that an option set has no place, for the file has another value there.
+
+    It names the option, and stands once, even if the option set the same value for several roles.
+    """
+    paths = tuple(_changed_paths(written, changed)) if edits.any else ()
+    seen = set[tuple[str, str, str]]()
+    for fault in faults:
+        if fault.source or not any(is_within(fault.path, path) for path in paths):
+            yield fault
+            continue
+        option = _option_of(fault.path, edits)
+        key = (option, fault.problem, fault.found)
+        if not option:
+            yield _with_setting(replace(fault, place=None), changed, edits)
+        elif key not in seen:
+            seen.add(key)
+            yield replace(fault, source=option, place=None)
+
+
+def _with_setting(fault: Fault, changed: object, edits: Edits) -> Fault:
+    """The fault with the `--set` that gave the value, and a repair whose quotes survive a shell."""
+    found = _setting_of(fault.path, changed, edits) if isinstance(changed, dict) else None
+    if found is None:
+        return fault
+    setting, path = found
+    key = setting.text.partition("=")[0]
+    quotes = _QUOTE_IT.match(fault.repair)
+    repair = fault.repair
+    if quotes and fault.path == path:
+        repair = f"write {_set_option(f'{key}={quotes[1]}')}{fault.repair[quotes.end() :]}"
+    elif quotes:
+        repair = f"{quotes[0]}, and put single quotes around {key}=…{fault.repair[quotes.end() :]}"
+    if not setting.is_of_set:
+        return replace(fault, source=setting.text)
+    return replace(fault, source=_set_option(key if fault.is_secret else setting.text), repair=repair)
+
+
+def _set_option(text: str) -> str:
+    return f"--set {shlex.quote(cut(text, SETTING_MAX_CHARS))}"

@@ -3,9 +3,7 @@
 `check` prints its faults, `plan` the jobs that it would make, `submit` sends it, and the console's page shows it.
 """
 
-import re
-import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,12 +14,10 @@ from trainmaster.client.runs.origin import inbox_name
 from trainmaster.client.submission.edits import (
     NO_EDITS,
     Edits,
-    changed_paths,
     edited_request,
+    faults_with_options,
     find_spelled,
     new_request,
-    option_of,
-    setting_of,
 )
 from trainmaster.client.submission.kinds import FileKind, kind_of, use_of
 from trainmaster.client.submission.pack import Packed
@@ -33,7 +29,7 @@ from trainmaster.client.submission.terms import Terms
 from trainmaster.orchestrator.core.admission.candidates import parse_candidates
 from trainmaster.orchestrator.core.admission.cost import estimate_of, with_evaluation, with_price
 from trainmaster.orchestrator.core.documents.document import Document
-from trainmaster.orchestrator.core.documents.faults import Fault, cut, is_within, listed
+from trainmaster.orchestrator.core.documents.faults import Fault, listed
 from trainmaster.orchestrator.core.documents.faults import Refused as RefusedDocument
 from trainmaster.orchestrator.core.documents.placing import lines_of_fault
 from trainmaster.orchestrator.core.documents.values import text_at
@@ -64,8 +60,6 @@ from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 COMMAND_LINE = "command line"
 NEWER_THAN_ANY = 2**63 - 1
 """The generation under which a rule is examined, so that it takes the place of the version in the book."""
-SETTING_MAX_CHARS = 200
-_QUOTE_IT = re.compile(r'quote it: ("[^"]*")')
 _EXIST = "whether images, packages, accounts and buckets exist"
 _NOT_CHECKED = {
     FileKind.REQUEST: (_EXIST, "quotas and free machines", "the runs and cost of the hour and the day"),
@@ -278,7 +272,7 @@ def _examined_request(blank: Examination, read: Document, edits: Edits, *, is_me
     known = {fault.path for fault in faults}
     of_script = (fault for fault in scripted.faults if fault.path not in known) if scripted else ()
     faults += placed_faults(of_script, read, terms)
-    faults = [*_name_faults(source, object_name), *_with_options(faults, written, read.value, edits)]
+    faults = [*_name_faults(source, object_name), *faults_with_options(faults, written, read.value, edits)]
     request = outcome if isinstance(outcome, Request) else None
     doubts = placed_faults(scripted.warnings, read, terms) if scripted else ()
     to_come = () if scripted is None else (_TO_COME.format(verb="submit"),)
@@ -323,48 +317,6 @@ def _with_edits(file: str, read: Document, value: dict[str, Any], edits: Edits) 
         )
     changed = edited_request(value, edits)
     return replace(read, value=changed, spelled=find_spelled(changed, read, edits))
-
-
-def _with_options(faults: Iterable[Fault], written: object, changed: object, edits: Edits) -> Iterator[Fault]:
-    """The faults; one of a value that an option set has no place, for the file has another value there.
-
-    It names the option, and stands once, even if the option set the same value for several roles.
-    """
-    paths = tuple(changed_paths(written, changed)) if edits.any else ()
-    seen = set[tuple[str, str, str]]()
-    for fault in faults:
-        if fault.source or not any(is_within(fault.path, path) for path in paths):
-            yield fault
-            continue
-        option = option_of(fault.path, edits)
-        key = (option, fault.problem, fault.found)
-        if not option:
-            yield _with_setting(replace(fault, place=None), changed, edits)
-        elif key not in seen:
-            seen.add(key)
-            yield replace(fault, source=option, place=None)
-
-
-def _with_setting(fault: Fault, changed: object, edits: Edits) -> Fault:
-    """The fault with the `--set` that gave the value, and a repair whose quotes survive a shell."""
-    found = setting_of(fault.path, changed, edits) if isinstance(changed, dict) else None
-    if found is None:
-        return fault
-    setting, path = found
-    key = setting.text.partition("=")[0]
-    quotes = _QUOTE_IT.match(fault.repair)
-    repair = fault.repair
-    if quotes and fault.path == path:
-        repair = f"write {_set_option(f'{key}={quotes[1]}')}{fault.repair[quotes.end() :]}"
-    elif quotes:
-        repair = f"{quotes[0]}, and put single quotes around {key}=…{fault.repair[quotes.end() :]}"
-    if not setting.is_of_set:
-        return replace(fault, source=setting.text)
-    return replace(fault, source=_set_option(key if fault.is_secret else setting.text), repair=repair)
-
-
-def _set_option(text: str) -> str:
-    return f"--set {shlex.quote(cut(text, SETTING_MAX_CHARS))}"
 
 
 def _object_name(source: RequestSource, document: object, team: str | None) -> str:

@@ -18,10 +18,11 @@ from trainmaster.orchestrator.core.documents.faults import Fault, PathPart, Refu
 from trainmaster.orchestrator.core.policy.admission import Caps, UnknownPrices
 from trainmaster.orchestrator.core.policy.currency import money
 from trainmaster.orchestrator.core.policy.policy import Machines, Policy
+from trainmaster.orchestrator.core.requests.disks import boot_disks
 from trainmaster.orchestrator.core.requests.draft import FALLBACKS
 from trainmaster.orchestrator.core.requests.evaluation import evaluation_spec
 from trainmaster.orchestrator.core.requests.request import Request
-from trainmaster.orchestrator.core.requests.spec import Disk, JobSpec, WorkerPool, boot_disks
+from trainmaster.orchestrator.core.requests.spec import Disk, JobSpec, WorkerPool
 from trainmaster.orchestrator.core.runs.record import Estimate
 
 HOURS_PER_MONTH = 730

@@ -11,6 +11,7 @@ from trainmaster.orchestrator.core.documents.faults import Fault, listed, shown
 from trainmaster.orchestrator.core.documents.values import is_true, mapping_at, text_at, whole_at
 from trainmaster.orchestrator.core.policy.policy import glob_matches, repository
 from trainmaster.orchestrator.core.requests.checks.programs import program_faults, strategy_faults
+from trainmaster.orchestrator.core.requests.disks import DISK_TYPES, boot_disks
 from trainmaster.orchestrator.core.requests.draft import (
     FALLBACK_KEYS,
     FALLBACKS,
@@ -22,7 +23,6 @@ from trainmaster.orchestrator.core.requests.draft import (
     with_patch,
     without_fallbacks,
 )
-from trainmaster.orchestrator.core.requests.spec import DISK_TYPES, boot_disks
 
 FLEX_START_ACCELERATORS = (
     "NVIDIA_L4",

@@ -155,9 +155,9 @@ def test_each_lost_or_moved_job_has_its_own_line_with_what_followed() -> None:
     lines = dict(facts)["jobs before"]
     assert [label for label, _ in facts if label in ("tried", "problem")] == []
     assert lines[0].startswith(f"{job_id(queued)}, us-central1, n1-standard-4, 20")
-    assert ": given up for the next candidate: it had not started by " in lines[0]
+    assert ": moved to the next candidate: it had not started by " in lines[0]
     assert lines[1].startswith(f"{job_id(lost.name)}, us-central1, 20")
-    assert ": lost; retry 1 of 2 after infrastructure: Internal error occurred. " in lines[1]
+    assert ": retry 1 of 2 after infrastructure: Internal error occurred. " in lines[1]
     assert lines[1].endswith(" It cost 2.10 USD.")
     clouds = dict(why_facts(Explanation(record=record), world.clock.now(), is_local=False))["jobs before"]
     assert clouds == [lines[0], console_uri(queued), lines[1], console_uri(lost.name)]

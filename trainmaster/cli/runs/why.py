@@ -30,7 +30,7 @@ from trainmaster.client.shown.run_lines import (
 from trainmaster.client.shown.run_screen import state_text
 from trainmaster.client.terminal import STATE, Fact
 from trainmaster.client.times import span, utc_text
-from trainmaster.orchestrator.core.admission.retries import retry_texts
+from trainmaster.orchestrator.core.admission.retries import followed_texts
 from trainmaster.orchestrator.core.runs.record import metrics_of
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def run_facts(found: "Explanation", record: "RunRecord", now: datetime, *, is_lo
     yield from _model_facts(record)
     yield from cost_facts(record, now)
     yield from utilization_facts(record)
-    yield from fault_facts(record, retry_texts(record))
+    yield from fault_facts(record, followed_texts(record))
 
 
 def _rule_facts(source: "Source") -> Iterator[Fact]:

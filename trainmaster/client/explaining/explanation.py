@@ -19,7 +19,7 @@ from trainmaster.orchestrator.core.completion.explanation import cut_lines
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.job_names import console_uri, job_id
 from trainmaster.orchestrator.core.names import has_form_of_run_id
-from trainmaster.orchestrator.core.runs.job import Failure
+from trainmaster.orchestrator.core.runs.job import Failure, RecordedJob
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -30,7 +30,6 @@ EXPLANATION_SCHEMA = "explanation.v1"
 LAST_LINES = 12
 HOLDS = ("hold_queued", "hold_pending")
 """The kinds of a stack's injections that keep a job from its start: docs/reference/local-faults.md."""
-HOLDER_WITHIN_S = 2.0
 _PARTS = ("run_id", "state", "history", "source", "job", "failure", "model", "problems")
 """Of a record, as they are."""
 
@@ -161,31 +160,23 @@ def explain_run(clients: "Clients", run: Run, now: datetime) -> Explanation:
     place = waiting_place(clients, record.run_id, now) if record.state is RunState.WAITING else None
     failure, problems = _failure(clients, record)
     shown = replace(record, failure=failure, problems=(*record.problems, *problems))
-    return Explanation(record=shown, place=place, held_by=_holder(clients, record))
+    is_queued = clients.context.state is not None and record.state is RunState.SUBMITTED
+    held_by = _holder(clients, record.job) if record.job is not None and is_queued else None
+    return Explanation(record=shown, place=place, held_by=held_by)
 
 
-def _holder(clients: "Clients", record: RunRecord) -> str | None:
-    host = clients.context.vertex_host
-    if (
-        clients.context.state is None
-        or host is None
-        or record.job is None
-        or record.state is not RunState.SUBMITTED
-    ):
-        return None
+def _holder(clients: "Clients", job: RecordedJob) -> str | None:
+    """What keeps the job of a stack from its start, if an injection does; None if the stack does not answer."""
     import requests  # late: it takes longer than the rest of an explanation
 
     try:
-        plan = requests.get(f"{host}/emulator/v1/injections", timeout=HOLDER_WITHIN_S).json()
+        plan = requests.get(f"{clients.context.vertex_host}/emulator/v1/injections", timeout=2).json()
     except requests.RequestException:
         return None
-    held = f"/{job_id(record.job.name)}"
-    holders = [
-        one
-        for one in plan["injections"]
-        if one["kind"] in HOLDS and any(call.endswith(held) for call in one["on"])
-    ]
-    return ", ".join(f"the injection {one['name']!r} ({one['kind']}) of this stack" for one in holders)
+    of_job = f"/{job_id(job.name)}"
+    rows = (row for row in plan["injections"] if row["kind"] in HOLDS)
+    holders = [row for row in rows if any(call.endswith(of_job) for call in row["on"])]
+    return ", ".join(f"the injection {row['name']!r} ({row['kind']}) of this stack" for row in holders)
 
 
 def _failure(clients: "Clients", record: RunRecord) -> tuple[Failure | None, tuple[str, ...]]:

@@ -15,9 +15,8 @@ from trainmaster.client.runs.facts import (
 from trainmaster.client.runs.repairs import repair_of
 from trainmaster.client.terminal import Fact, one_line, plural
 from trainmaster.client.times import minute, span, utc_text
-from trainmaster.orchestrator.core.admission.retries import retry_texts
+from trainmaster.orchestrator.core.admission.retries import followed_texts
 from trainmaster.orchestrator.core.admission.start_deadline import queued_job
-from trainmaster.orchestrator.core.admission.waiting import NO_CAPACITY
 from trainmaster.orchestrator.core.completion.error_repair import as_sentence
 from trainmaster.orchestrator.core.completion.steps import REGISTRY
 from trainmaster.orchestrator.core.documents.codec import decoded
@@ -43,7 +42,7 @@ from trainmaster.orchestrator.core.runs.job import (
     TrialState,
     trials_by_state,
 )
-from trainmaster.orchestrator.core.runs.record import AbandonedJob, RunRecord, Source, metrics_of
+from trainmaster.orchestrator.core.runs.record import RunRecord, Source, metrics_of
 from trainmaster.orchestrator.core.runs.sender import Sender, Surety
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -102,37 +101,20 @@ def sender_facts(record: RunRecord) -> Iterator[Fact]:
         yield "continues", [next(filter(has_form_of_run_id, str(uri).split("/")), str(uri))]
 
 
-_BEFORE_START = {"start_deadline": "given up for the next candidate", NO_CAPACITY: "found no machines"}
-"""How a job ended that never ran, by `why`."""
-
-
-def earlier_jobs(record: RunRecord) -> list[tuple[AbandonedJob, str]]:
-    """Each job that another one follows, oldest first, with how it ended."""
-    retries = iter(retry_texts(record))
-    return [
-        (
-            job,
-            f"lost; {next(retries)}"
-            if job.was_lost
-            else f"{_BEFORE_START.get(job.why, 'ended')}: {job.reason}",
-        )
-        for job in record.submission.abandoned_jobs
-    ]
-
-
 def earlier_job_facts(record: RunRecord, *, is_local: bool) -> Iterator[Fact]:
-    """Which jobs of the run another one follows, where they were, how each ended, and its page in the console."""
-    jobs, lines = earlier_jobs(record)[-EARLIER_SHOWN:], list[str]()
+    """The last jobs of the run that another one follows: where each was, how it ended, its cost and its page in the console."""
     places = {(one.candidate, one.at): one.text for one in record.submission.tries}
     currency = record.request.estimate.currency if record.request and record.request.estimate else ""
-    for job, text in jobs:
+    lines: list[str] = []
+    for job, text in [*zip(record.submission.abandoned_jobs, followed_texts(record), strict=True)][
+        -EARLIER_SHOWN:
+    ]:
         where = places.get((job.candidate, job.at), job_region(job.job))
-        cost = "" if job.cost is None or not currency else f" It cost {shown_money(job.cost, currency)}."
+        cost = f" It cost {shown_money(job.cost, currency)}." if job.cost is not None and currency else ""
         lines.append(f"{job_id(job.job)}, {where}, {utc_text(job.at)}: {as_sentence(text)}{cost}")
         lines += [] if is_local else [console_uri(job.job)]
-    left_out = record.round - len(jobs)
     if lines:
-        yield "jobs before", [*([f"{left_out} others, then:"] if left_out else []), *lines]
+        yield "jobs before", lines
 
 
 def job_facts(
@@ -147,21 +129,20 @@ def job_facts(
         yield "machines", [candidate.text]
     if record.job is not None:
         state = f"{record.job.name}, {record.job.state.removeprefix('JOB_STATE_').lower()}"
-        queued = queued_text(queued_job(record), now)
-        why = [queued, *_why_queued(record, held_by, is_local=is_local)] if queued else []
-        yield "job", [state, *why]
+        yield "job", [state, *_why_queued(record, now, held_by, is_local=is_local)]
         if not is_local:
             yield "console", [console_uri(record.job.name)]
 
 
-def _why_queued(record: RunRecord, held_by: str | None, *, is_local: bool) -> Iterator[str]:
-    if held_by:
+def _why_queued(record: RunRecord, now: datetime, held_by: str | None, *, is_local: bool) -> Iterator[str]:
+    if text := queued_text(queued_job(record), now):
+        yield text
+    if text and held_by:
         yield f"held by {held_by}"
-    elif is_local and record.job is not None and record.job.state == JobState.QUEUED:
-        if held_by is None:
-            yield f"Whether other jobs or an injection keep it from its start: trainmaster why {record.run_id}"
-        else:
-            yield "It starts once other jobs have ended: `trainmaster up --capacity` says how many replicas run at once."
+    elif text and is_local and record.job is not None and record.job.state == JobState.QUEUED:
+        after = "It starts once other jobs have ended: `trainmaster up --capacity` says how many replicas run at once."
+        unknown = f"What keeps it from its start, other jobs or an injection: trainmaster why {record.run_id}"
+        yield unknown if held_by is None else after
 
 
 def queued_text(queued: Queued | None, now: datetime, at_least: timedelta = timedelta(0)) -> str:

@@ -24,14 +24,15 @@ def retries_of(record: RunRecord) -> int:
     return sum(job.was_lost for job in record.submission.abandoned_jobs)
 
 
-def retry_texts(record: RunRecord) -> tuple[str, ...]:
-    """What the run's problems say of each job that was lost, oldest first."""
+def followed_texts(record: RunRecord) -> list[str]:
+    """How each job that another one follows ended, and what followed, oldest first; of a lost one also the run's problem."""
     of = current_candidate(record).spec.scheduling.retries if record.request is not None else 0
-    lost = (job for job in record.submission.abandoned_jobs if job.was_lost)
-    return tuple(
-        f"retry {number} of {of} after {job.why.replace('_', ' ')}: {job.reason}"
-        for number, job in enumerate(lost, 1)
-    )
+    texts, lost = list[str](), 0
+    for job in record.submission.abandoned_jobs:
+        lost += job.was_lost
+        retry = f"retry {lost} of {of} after {job.why.replace('_', ' ')}"
+        texts.append(f"{retry if job.was_lost else 'moved to the next candidate'}: {job.reason}")
+    return texts
 
 
 def tries_of(spec: JobSpec, machines: Sequence[Machines]) -> Sequence[JobSpec]:
@@ -110,7 +111,7 @@ def with_retry(
         machines=machines or None,
         unanswered=0,
     )
-    why = retry_texts(replace(back, submission=submission))[-1]
+    why = followed_texts(replace(back, submission=submission))[-1]
     until = now + BACK_OFF[min(number, len(BACK_OFF)) - 1]
     waiting = Waiting(reason=why, attempts=0, not_before=until, rests=True)
     admission = replace(back.admission, slots=(), waiting=waiting, refused_since=None)

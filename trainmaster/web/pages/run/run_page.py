@@ -8,13 +8,13 @@ from trainmaster.client.files.listing import model_files, model_listing
 from trainmaster.client.find import Drop, Run
 from trainmaster.client.runs.facts import is_tuning, lacks_model
 from trainmaster.client.shown.queue_lines import place_text
-from trainmaster.client.shown.run_lines import by_text, earlier_jobs
+from trainmaster.client.shown.run_lines import by_text
 from trainmaster.client.shown.run_screen import next_commands, subject_facts
 from trainmaster.client.terminal import visible
 from trainmaster.client.watch.curves import Chart
 from trainmaster.client.watch.now import run_now, with_progress
 from trainmaster.client.watch.timeline import timeline
-from trainmaster.orchestrator.core.admission.retries import retry_texts
+from trainmaster.orchestrator.core.admission.retries import followed_texts
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.web.pages.file_table import FileTable, file_table
 from trainmaster.web.pages.run.actions import ACTIONS
@@ -61,7 +61,9 @@ def _run_page(ask: Ask, found: Monitored) -> ConsolePage:
         "request": request_view(ask, found.run),
         "tries": record.submission.tries[-TRIES_SHOWN:][::-1],
         "tries_left_out": max(0, len(record.submission.tries) - TRIES_SHOWN),
-        "abandoned": earlier_jobs(record)[-TRIES_SHOWN:][::-1],
+        "abandoned": [*zip(record.submission.abandoned_jobs, followed_texts(record), strict=True)][
+            -TRIES_SHOWN:
+        ][::-1],
         "files": _files(ask, found.run),
         "problems": _problems(record),
         "commands": list(next_commands(record)),
@@ -108,7 +110,7 @@ def _labels(record: RunRecord) -> Mapping[str, str]:
 def _problems(record: RunRecord) -> Sequence[str]:
     """Those that are not the faults of a rejected request, nor in the table of the tries."""
     faults = record.rejection.faults if record.rejection and record.rejection.faults else ()
-    known = retry_texts(record)
+    known = followed_texts(record)
     return [problem for problem in record.problems[len(faults) :] if problem not in known][:PROBLEMS_SHOWN]
 
 

@@ -42,7 +42,8 @@ def is_served(name: str, method: str, verb: str, path: str) -> bool:
 
     Methods of ACLs are refused in the service's own words, and operations are found by the owner alone.
     """
-    if "AccessControls." in method or method == "projects.locations.operations.get":
+    of_models = ("projects.locations.models.operations.get", "projects.locations.models.operations.wait")
+    if "AccessControls." in method or method in ("projects.locations.operations.get", *of_models):
         return True
     match SERVICES[name]:
         case "storage":

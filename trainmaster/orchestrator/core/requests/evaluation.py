@@ -17,6 +17,7 @@ from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.checks.programs import prebuilt_faults, program_faults
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_faults
 from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft
+from trainmaster.orchestrator.core.requests.placeholders import placeholder_faults
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 from trainmaster.orchestrator.core.runs.end import EVALUATION
@@ -67,12 +68,8 @@ def evaluation_faults(draft: Draft, today: date) -> Iterator[Fault]:
         return
     own = replace(draft, document=document)
     given = mapping_at(draft.document, *EVALUATE)
-    for fault in (
-        *secret_faults(own),
-        *policy_faults(own),
-        *program_faults(own),
-        *prebuilt_faults(own, today),
-    ):
+    found = (*secret_faults(own), *placeholder_faults(own), *policy_faults(own), *program_faults(own))
+    for fault in (*found, *prebuilt_faults(own, today)):
         key = fault.path.removeprefix("$.").partition(".")[0].partition("[")[0]
         if key == "cluster":
             yield replace(

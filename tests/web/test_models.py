@@ -188,3 +188,28 @@ def test_a_rollback_gives_the_order_and_shows_the_restored_champion(tmp_path: Pa
         again = browser.post("/api/v1/models/cassava-resnet50/-/rollback", json=form(to_run=A))
     assert again.status_code == 422
     assert "is already the champion" in again.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("decision", "order"), [("approve", {"reject": False}), ("reject", {"reject": True})]
+)
+def test_a_challenger_that_waits_is_decided_by_a_button(
+    tmp_path: Path, decision: str, order: dict[str, bool]
+) -> None:
+    waiting = example("champion.v1.pending")
+    waiting["pending"] |= {"expires_at": "2999-01-01T00:00:00Z"}
+    address = "/models/cassava-resnet50"
+    with (
+        served_functions(tmp_path) as functions,
+        console_of(functions.served.clients, writable=True) as browser,
+    ):
+        functions.served.write("ledger", "champions/cassava-resnet50.json", waiting)
+        page = browser.get(address).text
+        assert f"{C} waits for approval until 2999-01-01" in page
+        assert f"{address}/-/approve" in page
+        proposal = browser.get(f"{address}/-/approve").text
+        assert f"<code>trainmaster champions approve cassava-resnet50 {C}</code>" in proposal
+        with answering(functions, {"state": "succeeded"}):
+            done = browser.post(f"{address}/-/approve", data=form(run=C, decision=decision))
+        assert (done.status_code, done.headers["location"]) == (303, address), done.text
+        assert functions.orders == [{"approve": {"model_name": "cassava-resnet50", "run": C, **order}}]

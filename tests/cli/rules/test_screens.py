@@ -220,3 +220,32 @@ def test_a_rollback_that_the_service_would_refuse_is_not_sent(
     assert (done.status, done.out) == (2, "")
     assert "The champion of 'cassava-resnet50' stays: " in done.err
     assert f"{reason}. See: trainmaster champions show cassava-resnet50" in done.err
+
+
+PENDING = example("champion.v1.pending")
+
+
+def test_a_challenger_that_waits_is_shown_with_the_command_and_decided(served: Served) -> None:
+    served.write("ledger", "champions/waiting.json", PENDING | {"model_name": "waiting"})
+    command = f"trainmaster champions approve waiting {PENDING['pending']['reign']['run_id']}"
+    assert command in served.trainmaster("champions", "show", "waiting").out
+    assert command in served.trainmaster("champions", "ls").err
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("waiting", "another-run"), "it does not wait for approval, but c-20260301t122200-a781e6ad62 does"),
+        (("cassava-resnet50",), "no challenger waits for approval"),
+        (("waiting", "--reject"), "no challenger waits for approval"),
+    ],
+)
+def test_an_approval_that_the_service_would_refuse_is_not_sent(
+    served: Served, words: tuple[str, ...], reason: str
+) -> None:
+    expires_at = "2000-01-01T00:00:00Z" if "--reject" in words else "2999-01-01T00:00:00Z"
+    pending = PENDING["pending"] | {"expires_at": expires_at}
+    served.write("ledger", "champions/waiting.json", PENDING | {"model_name": "waiting", "pending": pending})
+    done = served.trainmaster("champions", "approve", *words)
+    assert (done.status, done.out) == (2, "")
+    assert f"stays: {reason}. See: trainmaster champions show {words[0]}" in done.err

@@ -225,3 +225,53 @@ def test_a_rule_on_new_data_whose_runs_do_not_learn_what_is_new_gets_a_note(file
     assert data_note(examined_rule(file, RULE)) is None
     note = data_note(examined_rule(file, watching.replace("data.newest_uri", "firing.time")))
     assert "its runs do not learn what is new" in present(note)
+
+
+EVALUATED = "model_name: m\nimage: IMAGE\ncluster: {chief: {machine: n1-standard-4}}\nchampion: CHAMPION\n".replace(
+    "CHAMPION",
+    "{metric: a, goal: maximize, evaluate: {script: {file: score.py}, data: gs://my-project-data/holdout.csv}}",
+).replace("IMAGE", IMAGE)
+
+
+@pytest.mark.parametrize("above", [(), ("request",)])
+def test_a_script_that_evaluates_is_packed_like_the_run_s_own(script: Path, above: tuple[str, ...]) -> None:
+    (script.parent / "score.py").write_text("print(2)\n")
+    text = EVALUATED
+    if above:
+        text = f'when: [{{schedule: {{cron: "0 3 * * *", time_zone: UTC}}}}]\nrequest:\n{textwrap.indent(text, "  ")}'
+        source = RequestSource(file="rule.yaml", content=text.encode(), folder=script.parent)
+        found = examination_of(source, TERMS, expected=FileKind.RULE)
+    else:
+        found = examined(text, str(script.with_name("request.yaml")))
+    assert (found.faults, found.packed, found.refusal) == ((), None, "")
+    (packed,) = found.archives
+    assert packed.files == ("score.py", "train.py")
+    sent = yaml.safe_load(found.content)
+    for key in (*above, "champion", "evaluate"):
+        sent = sent[key]
+    archive = f"gs://my-project-data/scripts/{packed.sha256}.tar.gz"
+    assert sent["script"] == {"file": "score.py", "archive": archive}
+
+
+def test_one_folder_with_both_scripts_is_sent_once_and_a_missing_one_is_a_fault(script: Path) -> None:
+    both = EVALUATED.replace(f"image: {IMAGE}", "script: {file: train.py}")
+    (missing,) = examined(both, str(script.with_name("request.yaml"))).faults
+    assert missing.path == "$.champion.evaluate.script.file"
+    (script.parent / "score.py").write_text("print(2)\n")
+    found = examined(both, str(script.with_name("request.yaml")))
+    assert (found.faults, len(found.archives)) == ((), 1)
+    assert present(found.packed).sha256 == present(found.evaluator).sha256
+
+
+def test_a_script_that_evaluates_on_another_machine_cannot_be_sent() -> None:
+    found = examination_of(
+        RequestSource(file=NO_FILE + "x.yaml", content=EVALUATED.encode(), folder=None), TERMS
+    )
+    assert "names a script of your machine" in found.refusal
+
+
+def test_the_bound_counts_the_evaluation(script: Path) -> None:
+    (script.parent / "score.py").write_text("print(2)\n")
+    alone = examined(EVALUATED.partition("champion:")[0], str(script.with_name("request.yaml"))).bound
+    both = examined(EVALUATED, str(script.with_name("request.yaml"))).bound
+    assert present(present(both).at_most) > present(present(alone).at_most)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.command import Done, trainmaster
 from tests.e2e.test_dead_letters import impatient_topology
-from trainstack.receiver import RECEIVED
+from trainstack.stack.receiver import RECEIVED
 
 from .project import ROOT, eventually, running_project
 from .reader import DEADLINE_S, Reader

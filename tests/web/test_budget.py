@@ -43,6 +43,7 @@ BOUNDS = {
 WITHOUT = {
     "/runs/compare/curves": "reads logs, once for each page that is opened",
     "/try/check": "answers a form",
+    "/notices": "reads the ledger, once for each page that is opened",
     "/dead-letters/list": "reads Pub/Sub, once for each click",
     "/overview/dead-letters": "reads Pub/Sub, once for each page that is opened",
 }

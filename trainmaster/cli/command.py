@@ -50,7 +50,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "rules.champions:champions",
             "List the best models, approve one, or restore an earlier one.",
         ),
-        "notices": ("notices:notices", "List what was sent to receivers, or test one."),
+        "notices": ("rules.notices:notices", "List what was sent to receivers, or test one."),
         "clean": ("runs.clean:clean", "Remove runs, checkpoints and models that are no longer kept."),
         "dead-letters": ("dead_letters:dead_letters", "List or replay the events that kept failing."),
     },

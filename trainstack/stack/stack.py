@@ -115,10 +115,10 @@ class Stack:
         await asyncio.to_thread(_import_services)
         from trainstack.functions.instance import FunctionsHost, StartFailedError
         from trainstack.jobs.resource.machines import machine_types_from
-        from trainstack.receiver import Receiver
         from trainstack.stack.access import grants_of
         from trainstack.stack.clients import function_variables, user_variables
         from trainstack.stack.deliveries import deliver_events
+        from trainstack.stack.receiver import Receiver
         from trainstack.stack.services import RunningServices
 
         services = self.services = RunningServices(

@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.names import is_run_id
 from trainmaster.orchestrator.core.notices.deliveries import (
     Delivery,
     DeliveryState,
-    deliveries_of,
+    NoticeDeliveries,
     delivery_of,
 )
 from trainmaster.orchestrator.core.notices.message import message_of, other_run
@@ -49,15 +49,17 @@ def send_notice(services: Services, receivers: Receivers, published: PubsubMessa
     for receiver in left:
         if receiver.email is not None:  # before the record: a lost line would be a lost e-mail
             yield FlowResult(message=message.line, receiver=receiver.name, event=LogEvent.NOTICE_EMAIL)
-    services.deliveries.record(deliveries_of(notice, message, made))
-    undone = {name: delivery for name, delivery in made.items() if delivery.state is DeliveryState.RETRYING}
+    about = {"id": notice.id, "type": notice.type, "subject": notice.subject}
+    services.deliveries.record(
+        NoticeDeliveries(**about, time=notice.time, message=message.line, receivers=made)
+    )
     for name, delivery in made.items():
         why = f": {delivery.reason}" if delivery.reason else ""
-        severity = "WARNING" if delivery.state in (DeliveryState.RETRYING, DeliveryState.REFUSED) else "INFO"
         text = f"notice {notice.id!r} is {delivery.state} for {name}{why}"
-        yield FlowResult(message=text, receiver=name, severity=severity)
+        yield FlowResult(message=text, receiver=name, severity="WARNING" if delivery.reason else "INFO")
+    undone = {name: each.reason or "" for name, each in made.items() if each.state is DeliveryState.RETRYING}
     if undone:
-        raise ReceiversLeft(notice.id, {name: delivery.reason or "" for name, delivery in undone.items()})
+        raise ReceiversLeft(notice.id, undone)
 
 
 def _record(services: Services, run_id: object) -> RunRecord | None:

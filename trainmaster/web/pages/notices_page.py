@@ -20,7 +20,11 @@ def notices(ask: Ask) -> ConsolePage:
     ]
     values = {"rows": rows, "is_local": ask.source.clients.context.state is not None}
     return ConsolePage(
-        title="Notices", template="notices.html", values=values, command="trainmaster notices ls"
+        title="Notices",
+        template="notices.html",
+        values=values,
+        command="trainmaster notices ls",
+        is_final=True,
     )
 
 

@@ -2,15 +2,13 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from http import HTTPStatus
 
 from trainmaster.orchestrator.core.documents.codec import decoded, parse_json
 from trainmaster.orchestrator.core.names import KEY_HASH_CHARS
-from trainmaster.orchestrator.core.notices.message import Message
-from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.runs.index import newest_first
 
 DELIVERIES_SCHEMA, DELIVERIES_PREFIX = "notice_deliveries.v1", "notices/"
@@ -45,7 +43,6 @@ class NoticeDeliveries:
     subject: str
     time: datetime
     message: str
-    team: str | None = None
     receivers: Mapping[str, Delivery] = field(default_factory=dict)
 
     def is_over(self, receiver: str) -> bool:
@@ -75,19 +72,6 @@ def delivery_of(answer: Answer, at: datetime) -> Delivery:
     return Delivery(state=DeliveryState.REFUSED if is_final else DeliveryState.RETRYING, at=at, reason=reason)
 
 
-def deliveries_of(notice: Notice, message: Message, made: Mapping[str, Delivery]) -> NoticeDeliveries:
-    team = notice.data.get("team")
-    return NoticeDeliveries(
-        id=notice.id,
-        type=notice.type,
-        subject=notice.subject,
-        time=notice.time,
-        message=message.line,
-        team=team if isinstance(team, str) else None,
-        receivers=made,
-    )
-
-
 def merged(present: NoticeDeliveries | None, made: NoticeDeliveries) -> NoticeDeliveries:
     """Both; what is over in `present` stays, and attempts are added up."""
     known = dict(present.receivers) if present else {}
@@ -95,8 +79,8 @@ def merged(present: NoticeDeliveries | None, made: NoticeDeliveries) -> NoticeDe
         before = known.get(name)
         if present is None or before is None or not present.is_over(name):
             attempts = delivery.attempts + (before.attempts if before else 0)
-            known[name] = Delivery(**{**vars(delivery), "attempts": attempts})
-    return NoticeDeliveries(**{**vars(made), "receivers": known})
+            known[name] = replace(delivery, attempts=attempts)
+    return replace(made, receivers=known)
 
 
 def parse_deliveries(content: bytes) -> NoticeDeliveries | None:

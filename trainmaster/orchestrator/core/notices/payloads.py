@@ -15,7 +15,7 @@ from datetime import datetime
 from trainmaster.orchestrator.core.documents.codec import json_line
 from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.notices.message import Message
-from trainmaster.orchestrator.core.policy.receivers import CommitStatus, Receiver, Webhook
+from trainmaster.orchestrator.core.policy.receivers import Receiver, Target
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -73,7 +73,7 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _webhook_post(parcel: Parcel, hook: Webhook, secret: str) -> Post:
+def _webhook_post(parcel: Parcel, hook: Target, secret: str) -> Post:
     """The CloudEvent with the extension `message`, signed over the time and the body."""
     body = json_line({**parcel.event, "message": parcel.message.line}).encode()
     timestamp = str(int(parcel.at.timestamp()))
@@ -87,7 +87,7 @@ def _webhook_post(parcel: Parcel, hook: Webhook, secret: str) -> Post:
     return Post(url=hook.url, body=body, headers=headers)
 
 
-def _commit_post(parcel: Parcel, target: CommitStatus, token: str) -> Post | None:
+def _commit_post(parcel: Parcel, target: Target, token: str) -> Post | None:
     """The status of the run's commit, by the state on record: a late notice does not change it back."""
     record, message = parcel.record, parcel.message
     commit = record.source.commit if record else None

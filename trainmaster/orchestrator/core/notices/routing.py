@@ -1,9 +1,10 @@
 """Which of the policy's receivers get a notice that was published."""
 
+import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from trainmaster.orchestrator.core.documents.codec import time_or
+from trainmaster.orchestrator.core.documents.faults import shown
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage, malformed_message, message_document
 from trainmaster.orchestrator.core.notices.notice import PREFIX, RUN_PREFIX, TEST, Notice
@@ -11,7 +12,7 @@ from trainmaster.orchestrator.core.policy.policy import among
 from trainmaster.orchestrator.core.policy.receivers import Receiver
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
-ID_MAX_CHARS = 300
+_ID = re.compile(r"[!-~]{1,300}")
 _QUIET = frozenset(RunState) - ENDS
 """States that a receiver gets only if the policy names them."""
 
@@ -24,13 +25,13 @@ def parse_published(message: PubsubMessage) -> tuple[Notice, Mapping[str, object
     """
     event = message_document(message, "a notice")
     notice_id, kind = event.get("id"), event.get("type")
-    if not isinstance(notice_id, str) or not isinstance(kind, str) or not kind.startswith(PREFIX):
-        raise malformed_message(message, "is not a notice from this service: its id or type is another")
-    if not 0 < len(notice_id) <= ID_MAX_CHARS or not (notice_id.isascii() and notice_id.isprintable()):
-        raise malformed_message(message, "has an id that no notice has")
-    at: datetime = time_or(event.get("time"), message.publish_time)
+    is_id = isinstance(notice_id, str) and _ID.fullmatch(notice_id) is not None
+    if not is_id or not isinstance(kind, str) or not kind.startswith(PREFIX):
+        problem = f"is not a notice from this service: its id is {shown(notice_id)}, its type {shown(kind)}"
+        raise malformed_message(message, problem)
+    at = time_or(event.get("time"), message.publish_time)
     subject, data = str(event.get("subject") or ""), mapping_at(event, "data")
-    return Notice(id=notice_id, type=kind, subject=subject, time=at, data=data), event
+    return Notice(id=str(notice_id), type=kind, subject=subject, time=at, data=data), event
 
 
 def state_of_notice(notice: Notice) -> str:

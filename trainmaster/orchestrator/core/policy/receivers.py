@@ -1,4 +1,4 @@
-"""The receivers of notices outside Google Cloud: what the policy says of them, and which addresses they may have."""
+"""The receivers of notices outside Google Cloud: what the policy says about them, and which addresses they may have."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,6 @@ LOOPBACK_HOST = "receiver.localhost"
 
 Source: https://www.rfc-editor.org/rfc/rfc6761#section-6.3
 """
-GITHUB = "https://api.github.com"
 _NAT64 = IPv6Network("64:ff9b::/96")
 _MODEL_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-*")
 
@@ -28,52 +27,39 @@ class When:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SlackHook:
-    """An incoming webhook of Slack, whose whole URL is the secret."""
+class Target:
+    """Where a receiver is.
 
-    secret: str
+    Attributes:
+        secret: the name of a secret of the deployment's project: of slack the whole URL, of webhook the key of signatures,
+            of github a token. None for email.
+        url: of webhook.
+        repository: of github, `owner/name`; a run's commit may be one of it.
+        api: of github.
+        to: of email; for Terraform only.
+    """
 
-
-@dataclass(frozen=True, kw_only=True)
-class Webhook:
-    """A server that gets a CloudEvent, signed with the secret."""
-
-    url: str
-    secret: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mail:
-    """Addresses that Cloud Monitoring writes to; for Terraform only."""
-
-    to: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommitStatus:
-    """A repository `owner/name`, of whose commits a run's may be one; the secret is a token that may set their status."""
-
-    repository: str
-    secret: str
-    api: str = GITHUB
+    secret: str | None = None
+    url: str = ""
+    repository: str = ""
+    api: str = "https://api.github.com"
+    to: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Receiver:
-    """One receiver: exactly one of the four kinds. `secret` names a secret of Secret Manager in the deployment's project."""
+    """One receiver, of exactly one of the four kinds."""
 
     name: str
-    slack: SlackHook | None = None
-    webhook: Webhook | None = None
-    email: Mail | None = None
-    github: CommitStatus | None = None
+    slack: Target | None = None
+    webhook: Target | None = None
+    email: Target | None = None
+    github: Target | None = None
     when: When = field(default_factory=When)
 
     @property
     def secret(self) -> str | None:
-        """The name of its secret; None for e-mail, which needs none."""
-        kind = self.slack or self.webhook or self.github
-        return kind.secret if kind else None
+        return next((kind.secret for kind in (self.slack, self.webhook, self.github) if kind), None)
 
 
 def receiver_problems(receivers: Sequence[Receiver], teams: Collection[str]) -> Iterator[str]:
@@ -81,7 +67,7 @@ def receiver_problems(receivers: Sequence[Receiver], teams: Collection[str]) -> 
     for number, receiver in enumerate(receivers):
         at, when = f"notify[{number}]", receiver.when
         if receiver.name in [other.name for other in receivers[:number]]:
-            yield f"{at}.name: {receiver.name!r} is there twice: give each receiver a name of its own"
+            yield f"{at}.name: {receiver.name!r} is there twice: give each receiver another name"
         if receiver.webhook and (problem := url_problem(receiver.webhook.url)):
             yield f"{at}.webhook.url: {problem}"
         if receiver.github and (problem := url_problem(receiver.github.api)):

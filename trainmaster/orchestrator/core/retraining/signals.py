@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from trainmaster.orchestrator.core.documents.codec import time_or
 from trainmaster.orchestrator.core.documents.faults import cut, listed, shown
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.errors import EventMalformed
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage, malformed_message, message_document
-from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, PREFIX, RUN_PREFIX
+from trainmaster.orchestrator.core.notices.notice import CHAMPION_PROMOTED, RUN_PREFIX
+from trainmaster.orchestrator.core.notices.routing import parse_published
 from trainmaster.orchestrator.core.orders.order import FireOrder
 from trainmaster.orchestrator.core.policy.policy import repository
 from trainmaster.orchestrator.core.requests.incoming import Ignored
@@ -193,18 +193,12 @@ def parse_notice(message: PubsubMessage) -> ParsedNotice | Ignored:
     Raises:
         EventMalformed: the message is not a CloudEvent from this service.
     """
-    event = message_document(message, "a notice")
-    event_id, kind = event.get("id"), event.get("type")
-    if not isinstance(event_id, str) or not isinstance(kind, str) or not kind.startswith(PREFIX):
-        problem = f"is not a notice from this service: its id is {event_id!r}, its type {kind!r}"
-        raise malformed_message(message, problem)
-    data = mapping_at(event, "data")
-    at = time_or(event.get("time"), message.publish_time)
-    if kind == CHAMPION_PROMOTED:
-        return ParsedNotice(signal=_upstream(event_id, at, UpstreamEvent.PROMOTED, data))
-    if not kind.startswith(RUN_PREFIX):
-        return Ignored(reason=f"a notice of type {kind!r} fires no rule")
-    return _of_run(event_id, at, data)
+    notice, _ = parse_published(message)
+    if notice.type == CHAMPION_PROMOTED:
+        return ParsedNotice(signal=_upstream(notice.id, notice.time, UpstreamEvent.PROMOTED, notice.data))
+    if not notice.type.startswith(RUN_PREFIX):
+        return Ignored(reason=f"a notice of type {notice.type!r} fires no rule")
+    return _of_run(notice.id, notice.time, notice.data)
 
 
 def _of_run(event_id: str, at: datetime, data: Mapping[str, object]) -> ParsedNotice | Ignored:

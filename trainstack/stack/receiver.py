@@ -19,22 +19,10 @@ class Receiver(ThreadingHTTPServer):
 
     def __init__(self, state: Path) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.address = f"127.0.0.1:{self.server_port}"
-        self._file, self._lock = state / RECEIVED, threading.Lock()
-        self._file.parent.mkdir(exist_ok=True, mode=0o700)
+        self.address, self.file = f"127.0.0.1:{self.server_port}", state / RECEIVED
+        self.lock = threading.Lock()
+        self.file.parent.mkdir(exist_ok=True, mode=0o700)
         threading.Thread(target=self.serve_forever, name="receiver", daemon=True).start()
-
-    def keep(self, path: str, headers: dict[str, str], body: bytes) -> None:
-        came = {
-            "at": datetime.now(UTC).isoformat(),
-            "path": path,
-            "headers": headers,
-            "body": body.decode("utf-8", "replace"),
-        }
-        with self._lock, suppress(OSError):  # a full disk is not the sender's fault
-            is_large = self._file.exists() and self._file.stat().st_size > FILE_MAX_BYTES
-            with self._file.open("w" if is_large else "a", encoding="utf-8") as file:
-                file.write(json.dumps(came) + "\n")
 
     def close(self) -> None:
         self.shutdown()
@@ -47,15 +35,24 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Of programs only: what a page makes a browser send has an Origin."""
-        length = self.headers.get("Content-Length", "")
+        length, file = self.headers.get("Content-Length", ""), self.server.file
         if "Origin" in self.headers or not length.isdecimal() or int(length) > BODY_MAX_BYTES:
             self.send_error(400)
             return
-        self.server.keep(self.path, dict(self.headers), self.rfile.read(int(length)))
+        body = self.rfile.read(int(length)).decode("utf-8", "replace")
+        came = {
+            "at": datetime.now(UTC).isoformat(),
+            "path": self.path,
+            "headers": dict(self.headers),
+            "body": body,
+        }
+        with self.server.lock, suppress(OSError):  # a full disk is not the sender's fault
+            is_large = file.exists() and file.stat().st_size > FILE_MAX_BYTES
+            with file.open("w" if is_large else "a", encoding="utf-8") as lines:
+                lines.write(json.dumps(came) + "\n")
         self.send_response(200)
-        self.send_header("Content-Length", "2")
+        self.send_header("Content-Length", "0")
         self.end_headers()
-        self.wfile.write(b"ok")
 
     def log_message(self, *_: object) -> None:
         """The file has what came."""

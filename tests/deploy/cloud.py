@@ -51,6 +51,7 @@ class Cloud:
             "agents": [],
             "binding": "",
             "policies": {},
+            "secrets": [],
         }
         self.terraform: dict[str, Any] = {"version": "1.11.4", "state": []}
 

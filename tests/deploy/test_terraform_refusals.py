@@ -1,12 +1,22 @@
 """Everything that prevents a deployment is reported at once, and nothing is created."""
 
+import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.deploy.cloud import FAKES, PROJECT, REGION, STATE, Cloud, Ran, managed
-from trainmaster.deploy.names import SETTINGS, building_regions, setting, training_regions
+from tests.deploy.cloud import FAKES, PROGRAMS, PROJECT, REGION, STATE, Cloud, Ran, managed
+from trainmaster.deploy.names import (
+    SETTINGS,
+    building_regions,
+    names_of,
+    receiver_settings,
+    setting,
+    training_regions,
+)
+from trainmaster.deploy.preflight import secret_faults
 from trainmaster.deploy.up import REFUSED
 
 pytestmark = pytest.mark.slow
@@ -222,3 +232,29 @@ def test_a_missing_gcloud_is_refused_alone(cloud: Cloud) -> None:
     message = refused(cloud.up(path=str(programs)))
     assert message.count("refused: ") == 1
     assert "gcloud is not on PATH" in message
+
+
+def test_a_secret_of_a_receiver_without_a_value_is_named_with_the_command_that_makes_it(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud.content["secrets"] = ["there"]
+    cloud.up()  # writes the project down
+    monkeypatch.setenv("PATH", PROGRAMS + os.pathsep + os.environ["PATH"])
+    monkeypatch.setenv("FAKE_CLOUD", str(cloud.folder))
+    policy = {
+        "notify": [
+            {"name": "a", "slack": {"secret": "there"}},
+            {"name": "b", "webhook": {"url": "https://a.example", "secret": "missing"}},
+            {"name": "c", "github": {"repository": "o/n", "secret": "missing"}},
+            {"name": "d", "email": {"to": ["a@example.com"]}},
+        ]
+    }
+    names = replace(names_of(PROJECT, REGION), notify=receiver_settings(policy))
+    assert dict(names.notify["d"]) == {"to": ["a@example.com"]}
+
+    (fault,) = secret_faults(names)
+    assert "the policy's notify names the secret 'missing', which has no value" in fault
+    assert (
+        f"`gcloud secrets create missing --project={PROJECT} --replication-policy=automatic --data-file=FILE`"
+        in fault
+    )

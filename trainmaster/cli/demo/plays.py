@@ -30,6 +30,7 @@ PROMOTED = (True, True, False)
 def play_training(stage: DemoStage) -> None:
     """One request becomes one model, trained by two replicas together."""
     _train(stage, "demo.yaml", "--dataset=cassava", "--examples=448")
+    stage.say_notice()
 
 
 def play_tuning(stage: DemoStage) -> None:

@@ -1,6 +1,8 @@
 """The stage of every demo: a fresh local stack, and the verbs of the command that run there."""
 
+import json
 import os
+import secrets
 import shlex
 import shutil
 import subprocess
@@ -20,9 +22,13 @@ from trainmaster.client.clients import Clients
 from trainmaster.client.context import VARIABLE, context_of_stack
 from trainmaster.client.terminal import relative_to_cwd
 from trainmaster.resources import ROOT
+from trainstack.stack.receiver import RECEIVED
 from trainstack.stack.state import owner_of
 
 EXAMPLES = ROOT / "examples"
+POLICY = ".policy.yaml"
+NOTIFY = 'notify: [{name: demo, webhook: {url: "http://receiver.localhost/", secret: demo}, when: {states: [succeeded]}}]\n'
+"""The stack's own receiver gets a notice of each run that succeeds."""
 MARKER = ".demo"  # a folder with this file was made by a demo, and may be emptied by one
 DEADLINE_S = 600
 POLL_S = 0.5
@@ -74,6 +80,14 @@ class DemoStage:
                     raise DemoFailed(f"Timed out after {DEADLINE_S} s waiting for {what}.")
                 time.sleep(POLL_S)
         return given
+
+    def say_notice(self) -> None:
+        """Print the line that the stack's receiver got last."""
+        file = self.state / RECEIVED
+        came = self.wait_for("the notice", lambda: file.read_text().splitlines() if file.exists() else None)
+        self.say(
+            f"\nThe receiver of the policy's notify got:\n{json.loads(json.loads(came[-1])['body'])['message']}"
+        )
 
     def write_dataset(self, folder: Path, *options: str) -> None:
         """Write a small TFDS data directory with examples/demo_dataset.py and these options.
@@ -137,8 +151,11 @@ def fresh_stage(console: Console, state: Path, *arguments: str) -> Iterator[Demo
     make_fresh(state)
     with ExitStack() as stack:
         with doing(console, "Starting the local stack"):
-            log = state.parent / f"{state.name}.log"
-            environment = stack.enter_context(local_stack(state, log, ["--console", "off", *arguments]))
+            log, policy = state.parent / f"{state.name}.log", state / POLICY
+            policy.write_text(f"{(ROOT / 'functions' / 'policy.yaml').read_text()}\n{NOTIFY}")
+            words = ["--console", "off", "--policy", str(policy), *arguments]
+            environment = stack.enter_context(local_stack(state, log, words))
+            (state / "secrets" / "demo").write_text(secrets.token_hex())
         clients = stack.enter_context(Clients(context_of_stack(environment, state.absolute())))
         stack.callback(console.print, "Stopping the local stack.")
         yield DemoStage(console=console, state=state, clients=clients)

@@ -22,11 +22,11 @@ from trainmaster.orchestrator.flows.retention import clean
 from trainmaster.orchestrator.flows.scheduled import take_tick
 
 MONTH = Keep(older_than_days=30)
-ALL = Retention(runs=MONTH, checkpoints=Keep(older_than_days=7), models=MONTH)
+ALL = {"runs": MONTH, "checkpoints": Keep(older_than_days=7), "models": MONTH}
 OLD = timedelta(days=40)
 
 
-def a_world(retention: Retention | None = ALL) -> World:
+def a_world(retention: Retention = ALL) -> World:
     return World(request_rules_with(admission=Admission(), retention=retention))
 
 
@@ -129,7 +129,7 @@ def test_what_lost_goes_and_champions_stay_with_all_that_they_came_from() -> Non
 
 
 def test_a_record_whose_model_was_removed_says_so_and_no_run_starts_from_it() -> None:
-    world = a_world(Retention(models=MONTH))
+    world = a_world({"models": MONTH})
     old, new = trained(world, "old", 0.2, champion=None), trained(world, "new", 0.9, champion=None)
     world.clock.advance(OLD)
     cleaned(world)
@@ -208,7 +208,7 @@ def test_a_tick_that_dies_or_fails_between_any_two_calls_is_continued() -> None:
 
 
 def test_large_directories_take_several_ticks() -> None:
-    world = a_world(Retention(models=MONTH))
+    world = a_world({"models": MONTH})
     old = trained(world, "old", 0.2, champion=None)
     trained(world, "new", 0.9, champion=None)
     for number in range(30):
@@ -245,15 +245,13 @@ def test_a_round_is_made_once_a_day_or_when_ordered_and_costs_one_read_otherwise
     cleaned(world, boundary)
     assert boundary.calls == [f"read {LEDGER}"]
     without = Boundary()
-    list(clean(a_world(None).services(without)))
+    list(clean(a_world({}).services(without)))
     assert without.calls == []
     world.clock.advance(OLD)
     cleaned(world)
     assert "runs" in present(world.record(old.run_id).cleaned)
     trained(world, "third", 0.9, champion=None)
-    world.request_rules = request_rules_with(
-        admission=Admission(), retention=Retention(models=Keep(keep_last=1))
-    )
+    world.request_rules = request_rules_with(admission=Admission(), retention={"models": Keep(keep_last=1)})
     cleaned(world)
     order = world.drop(b"clean: {}", "requests/order.yaml")
     assert take(world.services(), order).message == "the retention begins with the next tick"
@@ -261,14 +259,14 @@ def test_a_round_is_made_once_a_day_or_when_ordered_and_costs_one_read_otherwise
 
 
 def test_an_order_without_retention_is_refused() -> None:
-    world = a_world(None)
+    world = a_world({})
     incoming = world.drop(b"clean: {}", "requests/order.yaml")
     take(world.services(), incoming)
     assert "no retention" in world.record(incoming.run_id).problems[0]
 
 
 def test_a_run_that_starts_while_a_round_is_under_way_keeps_what_it_starts_from() -> None:
-    world = a_world(Retention(models=MONTH, checkpoints=MONTH))
+    world = a_world({"models": MONTH, "checkpoints": MONTH})
     old = trained(world, "old", 0.2, champion=None)
     trained(world, "new", 0.9, champion=None)
     world.clock.advance(OLD)
@@ -297,7 +295,7 @@ def test_what_is_active_or_has_steps_left_stays_and_the_tick_does_it_last() -> N
 
 @pytest.mark.parametrize(("keep", "left"), [(1, ["4"]), (3, ["2", "3", "4"])])
 def test_the_last_of_each_model_stay(keep: int, left: list[str]) -> None:
-    world = a_world(Retention(models=Keep(keep_last=keep)))
+    world = a_world({"models": Keep(keep_last=keep)})
     runs = {str(n): trained(world, str(n), 0.1, champion=None) for n in range(5)}
     trained(world, "another", 0.1, model_name="another", champion=None)
     world.clock.advance(timedelta(hours=2))

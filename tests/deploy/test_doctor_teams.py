@@ -1,7 +1,7 @@
 """`trainmaster doctor` checks the grants of a deployment's teams, and names a missing one."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,8 @@ from trainmaster.deploy.doctor.deployment import ExaminedDeployment, deployment_
 from trainmaster.deploy.doctor.finding import FindingVerdict
 from trainmaster.deploy.doctor.questions import Questions, condition_of
 from trainmaster.deploy.doctor.repair import bind
-from trainmaster.deploy.doctor.self_test import deployed_policy, secrets_of, teams_of
+from trainmaster.deploy.doctor.self_test import deployed_policy, secrets_of
+from trainmaster.deploy.names import policy_keys
 from trainstack.http import in_thread, serving
 from trainstack.iam import Grants, application
 from trainstack.iam.principals import Tokens
@@ -108,17 +109,15 @@ def test_the_teams_are_those_of_the_deployed_policy(deployment: ExaminedDeployme
     with served_context(tmp_path) as served:
         ledger = served.clients.context.ledger_bucket
 
-        def found() -> tuple[tuple[str, ...], list[str]]:
+        def found() -> tuple[Mapping[str, Any], list[str]]:
             policy, findings = deployed_policy(served.clients.storage, ledger, deployment)
-            return teams_of(policy), [str(each) for each in findings]
+            return policy, [str(each) for each in findings]
 
-        teams, (missing,) = found()
-        assert (teams, "the ledger has no deployment.json" in missing) == ((), True)
+        policy, (missing,) = found()
+        assert (policy, "the ledger has no deployment.json" in missing) == ({}, True)
         assert f"trainmaster deploy --project {PROJECT} --region {REGION}" in missing
         served.write("ledger", "deployment.json", {"policy": {"teams": {"vision": {}, "speech": {}}}})
-        assert found() == (("vision", "speech"), [])
-        served.write("ledger", "deployment.json", {"policy": {}})
-        assert found() == ((), [])
+        assert found() == ({"teams": {"vision": {}, "speech": {}}}, [])
         served.clients.storage.bucket(ledger).blob("deployment.json").upload_from_string("[]")
         assert "is damaged" in found()[1][0]
 
@@ -147,3 +146,18 @@ async def storage_and_iam(folder: Path, grants: Grants, tokens: Tokens) -> Async
     storage = Storage(dir=folder, grants=grants, tokens=tokens)
     async with serving(storage) as storage_url, serving(application(grants, tokens)) as iam_url:
         yield storage_url, iam_url
+
+
+def test_what_only_some_policies_need_is_granted_and_expected_only_there(
+    deployment: ExaminedDeployment,
+) -> None:
+    def roles(policy: Mapping[str, Any] | None) -> set[str]:
+        expected = deployment.expected_grants(project_number="1", subscriptions=(), policy=policy)
+        return {grant.role.rpartition("/")[2] for grant in expected}
+
+    asked = {"retention": {"models": {"keep_last": 3}}, "experiments": ["**"]}
+    assert roles(None) - roles({}) == {"trainmaster_removals", "trainmaster_experiments"}
+    assert roles(None) - roles({"experiments": ["**"]}) == {"trainmaster_removals"}
+    assert roles(asked) == roles(None)
+    assert policy_keys(asked) == set(asked)
+    assert not policy_keys({"experiments": []})

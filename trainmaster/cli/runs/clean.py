@@ -40,7 +40,8 @@ def clean(clients: "Clients", *, plans: bool, yes: bool, output: str, wait_s: fl
 
     Exit status: 0 done, 2 refused, for example because the policy keeps everything, 5 no answer in time.
     """
-    from trainmaster.client.runs.clean_plan import order_cleaning, read_clean_plan
+    from trainmaster.client.clean_plan import read_clean_plan
+    from trainmaster.client.rules.orders import give_order
     from trainmaster.client.shown.clean_lines import model_columns, stay_lines, total_line
 
     plan = read_clean_plan(clients, datetime.now(UTC))
@@ -59,5 +60,5 @@ def clean(clients: "Clients", *, plans: bool, yes: bool, output: str, wait_s: fl
             f"Remove these in {clients.context.title}? They cannot be restored.", abort=True, err=True
         )
     says_where(clients, "Removing them with the next ticks")
-    order_cleaning(clients, timeout_s=wait_s)
+    give_order(clients, {"clean": {}}, team=clients.context.team, timeout_s=wait_s)
     return ExitStatus.DONE

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from trainmaster.client.runs.clean_plan import CleanPlan, PlannedRun
+from trainmaster.client.clean_plan import CleanPlan, PlannedRun
 from trainmaster.client.terminal import one_line, plural, size_text
 from trainmaster.orchestrator.core.names import in_team
 from trainmaster.orchestrator.core.policy.retention import Part

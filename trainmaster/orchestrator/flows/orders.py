@@ -149,7 +149,7 @@ def _cancel(services: Services, incoming: IncomingDocument, run_id: str) -> Flow
 
 def _clean(services: Services, incoming: IncomingDocument) -> FlowResult | Refused:
     policy = services.request_rules().policy
-    if policy is None or policy.retention is None:
+    if policy is None or not policy.retention:
         return refusal_of(
             path="$.clean",
             problem="the policy has no retention, so everything is kept",

@@ -43,7 +43,7 @@ NEW_MAX = 10_000
 def clean(services: Services) -> Iterator[FlowResult]:
     """Continue the round that is under way, or begin one if it is due. It rests while not all active runs are known."""
     policy = services.request_rules().policy
-    if policy is None or policy.retention is None:
+    if policy is None or not policy.retention:
         return
     held = services.retained.read()
     is_due = held.round is None or held.round.is_due(services.clock.now())

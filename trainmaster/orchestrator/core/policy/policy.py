@@ -196,7 +196,7 @@ class Policy:
     evaluation: EvaluationPolicy = field(default_factory=EvaluationPolicy)
     notify: tuple[Receiver, ...] = ()
     """Who gets notices outside Google Cloud."""
-    retention: Retention | None = None
+    retention: Retention = field(default_factory=dict)
     waste: WastePolicy | None = None
     teams: Mapping[str, Team] = field(default_factory=dict)
     """By name. Without any, the deployment has one team, without folders."""

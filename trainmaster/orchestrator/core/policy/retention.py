@@ -1,5 +1,6 @@
 """The policy's retention: how long and how many runs, checkpoints and models are kept."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -28,19 +29,5 @@ class Keep:
         return is_old and (self.keep_last is None or newer >= self.keep_last)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Retention:
-    """What the policy removes; None: nothing of that kind."""
-
-    runs: Keep | None = None
-    checkpoints: Keep | None = None
-    models: Keep | None = None
-
-    def of(self, part: Part) -> Keep | None:
-        match part:
-            case Part.RUNS:
-                return self.runs
-            case Part.CHECKPOINTS:
-                return self.checkpoints
-            case Part.MODELS:
-                return self.models
+Retention = Mapping[str, Keep]
+"""By part; nothing is removed of a part that the policy does not name."""

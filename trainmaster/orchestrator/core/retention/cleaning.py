@@ -106,7 +106,7 @@ def decide(
     over = [
         part
         for part in Part
-        if (keep := retention.of(part)) is not None
+        if (keep := retention.get(part)) is not None
         and keep.is_over(age, newer[part])
         and (part is not Part.RUNS or age >= RECORD_MIN_AGE)
         and part not in (record.cleaned or {})

@@ -1,4 +1,4 @@
-"""What the policy's retention would remove now, decided as the service decides it; and the order to do so."""
+"""What the policy's retention would remove now, decided as the service decides it."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.rules.champions import list_champions
-from trainmaster.client.rules.orders import give_order
 from trainmaster.client.runs.admission_objects import active_runs
 from trainmaster.client.runs.listing import KeptIndex
 from trainmaster.client.submission.terms import deployed_policy
@@ -86,7 +85,7 @@ def read_clean_plan(clients: "Clients", now: datetime) -> CleanPlan:
         google.api_core.exceptions.GoogleAPICallError: a bucket cannot be read.
     """
     retention = deployed_policy(clients)[0].retention
-    if retention is None:
+    if not retention:
         raise ClientRefused("The policy has no `retention`, so everything is kept.")
     champions, problems = list_champions(clients)
     if problems:
@@ -119,12 +118,3 @@ def _with_size(clients: "Clients", decision: Decision, run: Run) -> PlannedRun:
         for blob in clients.storage.list_blobs(bucket, prefix=prefix, fields="items(name,size),nextPageToken")
     ]
     return PlannedRun(decision=decision, objects=len(sizes), size_bytes=sum(sizes))
-
-
-def order_cleaning(clients: "Clients", *, timeout_s: float) -> None:
-    """Order the service to apply the retention now, and wait until it has the order.
-
-    Raises:
-        ClientRefused, TimedOut, google.api_core.exceptions.GoogleAPICallError: as `give_order`.
-    """
-    give_order(clients, {"clean": {}}, team=clients.context.team, timeout_s=timeout_s)

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainmaster.orchestrator.core.job_names import job_region
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.runs.index import named_args
 from trainmaster.orchestrator.core.runs.record import RunRecord, metrics_of
@@ -28,17 +27,15 @@ class ExperimentRun:
         return f"{self.experiment}-{self.run_id.replace('_', '-')}"
 
 
-def experiment_run(record: RunRecord, spec: JobSpec) -> ExperimentRun | None:
-    """None if the request names no experiment, or the run never had a job."""
-    if spec.experiment is None or record.job is None:
-        return None
+def experiment_run(record: RunRecord, spec: JobSpec, experiment: str, region: str) -> ExperimentRun:
+    """The ended run, whose job was in that region."""
     best = record.tuning.best_trial if record.tuning else None
     args = named_args(spec.cluster.chief.program.args)
     params = {name.lstrip("-"): _number_or(text) for name, text in args.items()}
     found = {name: _number_or(str(value)) for name, value in (best.parameters if best else {}).items()}
     return ExperimentRun(
-        experiment=spec.experiment,
-        region=job_region(record.job.name),
+        experiment=experiment,
+        region=region,
         run_id=record.run_id,
         state="COMPLETE" if record.state is RunState.SUCCEEDED else "FAILED",
         params={**params, **found},

@@ -45,7 +45,7 @@ from trainmaster.orchestrator.core.completion.steps import (
     UTILIZATION,
 )
 from trainmaster.orchestrator.core.errors import JobNotFound, PolicyInvalid, ReasonPending, RecordMoved
-from trainmaster.orchestrator.core.job_names import JobKind, job_kind
+from trainmaster.orchestrator.core.job_names import JobKind, job_kind, job_region
 from trainmaster.orchestrator.core.names import RUN_LABEL, STEP_LABEL, is_run_id
 from trainmaster.orchestrator.core.notices.notice import run_retried
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_of
@@ -385,9 +385,9 @@ def _explain_failure(end: finish.End) -> str | None:
 
 
 def _log_to_experiment(end: finish.End) -> None:
-    spec = spec_of(end.record)
-    run = experiment_run(end.record, spec) if spec is not None else None
-    if run is not None:
+    spec, job = spec_of(end.record), end.record.job
+    if spec is not None and spec.experiment is not None and job is not None:
+        run = experiment_run(end.record, spec, spec.experiment, job_region(job.name))
         end.services.jobs.keep_experiment_run(run)
 
 

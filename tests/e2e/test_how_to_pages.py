@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from google.api_core.exceptions import NotFound
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.aiplatform_v1.services.metadata_service import MetadataServiceClient
 from google.cloud.storage import Client
+from jsonschema import Draft202012Validator
 
 from tests.stack.waiting import wait_until
 from trainmaster.orchestrator.core.requests.incoming import run_id_of_message_key
@@ -31,6 +33,7 @@ PAGES = {
         "register-champions",
         "evaluate-independently",
         "keep-and-clean",
+        "see-what-machines-do",
     )
 }
 
@@ -217,3 +220,18 @@ def age_rows(reader: Reader, *run_ids: str) -> None:
         if blob.name.endswith(run_ids):
             blob.metadata = {**blob.metadata, "ended_at": "2026-01-01T00:00:00Z"}
             blob.patch()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(DEADLINE_S)
+@pytest.mark.parametrize("reader", ["see-what-machines-do"], indirect=True)
+def test_what_a_runs_machines_did_is_explained_and_the_policy_of_the_page_is_valid(reader: Reader) -> None:
+    page = PAGES["see-what-machines-do"]
+    ((_, policy),) = (block for block in sections(page)["Find jobs that idle or hang"] if block[0] == "yaml")
+    schema = json.loads((ROOT / "schemas/policy.v1.schema.json").read_text())["properties"]["waste"]
+    Draft202012Validator(schema).validate(yaml.safe_load(policy)["waste"])
+    reader.follow("Start")
+    while '"utilization"' not in reader.run("trainmaster status latest -o json"):
+        pass
+    assert re.search(r"use +workerpool0-0  CPU \d+ % \(up to \d+ %\)", reader.follow("After a run"))
+    reader.follow("Stop")

@@ -98,6 +98,7 @@ def test_the_largest_row_fits_the_metadata_of_an_object() -> None:
         labels=kept,
         labels_left_out=62 - len(kept),
         queued=Queued(since=NOW, region="r" * 63, next_candidate="m" * NAME_MAX_CHARS, start_by=NOW),
+        retry_at=NOW,
         reason=bounded_text("\N{GRINNING FACE}" * 999),
         currency="USD",
         per_hour=Decimal(1) / 3,

@@ -72,7 +72,7 @@ class Clients:
 
     @cached_property
     def http(self) -> "AuthorizedSession":
-        """For services that are called over REST without a client of their own, such as Cloud Monitoring."""
+        """For services that are called over REST without a client library, such as Cloud Monitoring."""
         from google.auth.credentials import AnonymousCredentials
         from google.auth.transport.requests import AuthorizedSession
 

@@ -70,7 +70,7 @@ class Meter:
 
 
 def _fractions(size: MachineSize, usage: Usage) -> Mapping[tuple[str, str], float]:
-    """What is in use now, by metric and accelerator. An accelerator that was asked for and is not used has 0."""
+    """What is in use now, by metric and accelerator. A requested accelerator that is not used has 0."""
     values = {(MEMORY, ""): usage.memory_bytes / size.memory_bytes}
     used = list(usage.gpus.values()) if usage.gpus is not None else []
     for number in range(size.accelerators if usage.gpus is not None else 0):

@@ -29,7 +29,7 @@ _NS = 1_000_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesQuery:
-    """What is asked for. Times are in seconds since the epoch; `aligner` and `reducer` are empty for points as they are."""
+    """The requested series. Times are in seconds since the epoch; `aligner` and `reducer` are empty for points as they are."""
 
     metric: str
     wanted: Mapping[str, frozenset[str]]

@@ -25,7 +25,7 @@ _NAME = re.compile(r"((?:\w+)-(\w+))-(\d{1,4})g?")
 
 @dataclass(frozen=True, kw_only=True)
 class MachineSize:
-    """The vCPUs and memory of a machine type, and how many accelerators it was asked for with."""
+    """The vCPUs and memory of a machine type, and how many accelerators a job requested with it."""
 
     cpus: float
     memory_bytes: float

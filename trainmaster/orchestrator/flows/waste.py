@@ -31,7 +31,7 @@ JOBS_MAX = 300
 
 
 def find_wasteful(services: Services, active: Sequence[Marker]) -> Iterator[FlowResult]:
-    """Report, and cancel if the policy says so, the jobs that waste their machines. `active`: the runs in hand."""
+    """Report, and cancel if the policy says so, the jobs that waste their machines. `active`: the runs that have not ended."""
     policy = services.request_rules().policy
     waste = policy.waste if policy is not None else None
     if policy is None or waste is None or not active:

@@ -66,10 +66,10 @@ class Meter:
         with self._lock:
             for pid, usage in found.items():
                 if replica := self._running.get(by_pid[pid]):  # unless it has ended meanwhile
-                    _keep(self._samples, replica, now, usage.cpu_s, _fractions(replica.size, usage))
+                    _keep(self._samples, replica, now, usage.cpu_s, fractions_of(replica.size, usage))
 
 
-def _fractions(size: MachineSize, usage: Usage) -> Mapping[tuple[str, str], float]:
+def fractions_of(size: MachineSize, usage: Usage) -> Mapping[tuple[str, str], float]:
     """What is in use now, by metric and accelerator. A requested accelerator that is not used has 0."""
     values = {(MEMORY, ""): usage.memory_bytes / size.memory_bytes}
     used = list(usage.gpus.values()) if usage.gpus is not None else []

@@ -1,6 +1,7 @@
 """What a process and all that it started takes of this machine, from /proc and, where it can be read, NVML."""
 
 import contextlib
+import functools
 import os
 import re
 from collections.abc import Collection, Mapping
@@ -97,16 +98,12 @@ def _gpus_in_use() -> Mapping[int, tuple[set[int], tuple[float, float]]] | None:
     return found or None
 
 
-_nvml: list[Any] = []  # Any: an untyped module that is usually not installed
-
-
-def _loaded_nvml() -> Any:
+@functools.cache
+def _loaded_nvml() -> Any:  # Any: an untyped module that is usually not installed
     """The library, initialised once; None where there is none."""
-    if not _nvml:
-        try:
-            library: Any = import_module("pynvml")
-            library.nvmlInit()
-        except Exception:  # it is not installed, or has no driver: both for good
-            library = None
-        _nvml.append(library)
-    return _nvml[0]
+    try:
+        library: Any = import_module("pynvml")
+        library.nvmlInit()
+    except Exception:  # it is not installed, or has no driver: both for good
+        return None
+    return library

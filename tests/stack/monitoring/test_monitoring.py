@@ -1,5 +1,6 @@
 """What a replica takes of its machine, over REST: sampled from /proc, selected, aligned, in pages, and bounded."""
 
+import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -7,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -16,9 +18,20 @@ from starlette.applications import Starlette
 from tests.judges.surfaces import gaps
 from tests.stack.jobs.conftest import Stack, container, processes_with, run_stack
 from trainstack.http import in_thread, serving
-from trainstack.monitoring import Monitoring
+from trainstack.monitoring import Monitoring, usage
 from trainstack.monitoring.api import SURFACE, application
-from trainstack.monitoring.samples import CPU, GPU, JOBS_MAX, MEMORY, POINTS_MAX, Point, Samples, SeriesKey
+from trainstack.monitoring.meter import fractions_of
+from trainstack.monitoring.samples import (
+    CPU,
+    GPU,
+    GPU_MEMORY,
+    JOBS_MAX,
+    MEMORY,
+    POINTS_MAX,
+    Point,
+    Samples,
+    SeriesKey,
+)
 from trainstack.monitoring.usage import machine_size
 from trainstack.sandbox.probe import obstacle
 
@@ -186,6 +199,27 @@ def test_what_the_service_refuses_or_the_stack_does_not_imitate(
     answer = read.answer(**given)
     assert answer.status_code == 400
     assert words in answer.json()["error"]["message"]
+
+
+def test_gpus_are_those_that_a_replicas_processes_use(
+    samples: Samples, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a library of the same functions as nvidia-ml-py, on a machine with two GPUs of which one is used."""
+    users = {0: [SimpleNamespace(pid=os.getpid())], 1: []}
+    nvml = SimpleNamespace(
+        NVMLError=OSError,
+        nvmlInit=lambda: None,
+        nvmlDeviceGetCount=lambda: 2,
+        nvmlDeviceGetHandleByIndex=lambda number: number,
+        nvmlDeviceGetComputeRunningProcesses=users.__getitem__,
+        nvmlDeviceGetMemoryInfo=lambda _: SimpleNamespace(used=20, total=80),
+        nvmlDeviceGetUtilizationRates=lambda _: SimpleNamespace(gpu=40),
+    )
+    monkeypatch.setattr(usage, "_loaded_nvml", lambda: nvml)
+    found = usage.usage_of([os.getpid()])[os.getpid()]
+    assert found.gpus == {0: (0.4, 0.25)}
+    of_two = fractions_of(machine_size("n1-standard-4", 2), found)
+    assert [of_two[GPU, "0"], of_two[GPU, "1"], of_two[GPU_MEMORY, "0"]] == [0.4, 0.0, 0.25]
 
 
 def test_an_unknown_metric_is_not_found(read: Read) -> None:

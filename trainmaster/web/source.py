@@ -102,13 +102,8 @@ class ConsoleSource:
     ) -> _Answer:
         """As `read`, of an object that pages share: `make` makes it, and each `look` reads what is new."""
         clients, age_s = self.clients, self._seconds(age)
-        return self._followed.ask(
-            key,
-            make=lambda: make(clients),
-            look=look,
-            age_s=age_s,
-            idle_s=INDEX_IDLE_S if key == INDEX else FOLLOWED_IDLE_S,
-        )
+        idle_s = INDEX_IDLE_S if key == INDEX else FOLLOWED_IDLE_S
+        return self._followed.ask(key, make=lambda: make(clients), look=look, age_s=age_s, idle_s=idle_s)
 
     def _seconds(self, age: AnswerAge) -> float:
         local_s, cloud_s = age.value

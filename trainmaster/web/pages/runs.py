@@ -71,13 +71,12 @@ def runs(ask: Ask, notice: str = "") -> ConsolePage:
 def _read_list(ask: Ask, *, scanned_max: int | None) -> RunList:
     limit = ask.whole("limit", LIMIT, LIMIT_MAX)
     filters, order = filters_of(ask), _order(ask)
-    if order is not None:
+    if order is not None or filters.by_content:
         index = read_index(ask, most=scanned_max)
-        return _with_progress(ask, sort_runs(index, filters, order, limit=limit), order)
-    if filters.by_content:
-        among = filter_runs(read_index(ask, most=scanned_max), filters, limit=limit)
+        in_order = None if order is None else sort_runs(index, filters, order, limit=limit)
+        among = filter_runs(index, filters, limit=limit) if in_order is None else in_order
         if among is not None:
-            return _with_progress(ask, among)
+            return _with_progress(ask, among, order)
     key = ("runs", limit, scanned_max, *((name, *_given_values(ask, name)) for name in _FILTERS))
     is_newest = not filters.by_content and filters.before is None
     found = ask.source.read(

@@ -53,10 +53,7 @@ _IN_NAME = frozenset({"run_id", "created_at"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IndexRow:
-    """What a list shows of a run. Amounts are in `currency`, and None where they are not known.
-
-    With slots, because a console keeps 20,000: without, each takes 1 KiB more.
-    """
+    """What a list shows of a run. Amounts are in `currency`, and None where they are not known. A console keeps 20,000."""
 
     run_id: str
     created_at: datetime

@@ -11,10 +11,11 @@ import httpx
 import pytest
 
 from tests.client.logged import Logged
-from tests.client.runs.rows import row, write_row
+from tests.client.runs.rows import START, row, write_row
 from tests.client.served import ROOT, no_jobs, served_context
 from tests.web.routes import filled, page_paths
 from trainmaster.client.context import Context
+from trainmaster.client.runs import listing
 from trainmaster.web.app import make_app
 from trainmaster.web.console import CLOUD_POLL_S
 from trainmaster.web.source import ConsoleSource
@@ -93,7 +94,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
         }
         log.write("1", 2, "workerpool0-0", jsonPayload=step)
         for number in range(30):
-            write_row(served, row(number))
+            write_row(served, row(number, ended_at=START))
         yield replace(served.clients.context, state=None, logging_host=url, vertex_host=vertex_url)
 
 
@@ -147,6 +148,17 @@ def test_two_tabs_cost_as_much_as_one(cloud: Context) -> None:
         for _ in range(5):
             assert console.browser.get("/runs").status_code == 200
         assert console.source.storage_calls - before == one
+
+
+def test_filters_and_orders_of_the_runs_share_an_index_that_is_kept_for_a_while(
+    cloud: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "PAGE_SIZE", 10)
+    with opened(cloud) as console:
+        paths = ("/runs?state=failed", "/runs?text=run-2", "/runs?sort=-recorded")
+        assert [console.look(path, 1) for path in paths] == [3, 0, 0]
+        console.now[0] += HOUR_S / 4
+        assert [console.look(path, 1) for path in paths] == [1, 0, 0]
 
 
 def test_without_looks_nothing_is_read_and_no_stream_is_given(cloud: Context) -> None:

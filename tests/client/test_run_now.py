@@ -10,13 +10,18 @@ from jsonschema import Draft202012Validator
 
 from tests.cli.runs.records import run_of, running
 from tests.client.logged import Logged, point_to
-from tests.client.served import run_record, served_context
+from tests.client.served import no_jobs, run_record, served_context
 from tests.client.test_lanes import line
-from trainmaster.client.find import Run
+from tests.narrowing import instance_of, present
+from trainmaster.client.clients import Clients
+from trainmaster.client.context import context_of_state
+from trainmaster.client.find import Run, read_run
 from trainmaster.client.logs.progress import TrainingProgress
 from trainmaster.client.shown.run_lines import progress_facts, result_facts
 from trainmaster.client.submission.terms import schema
 from trainmaster.client.watch.now import with_progress
+from trainmaster.client.watch.sighting import RunWatch
+from trainmaster.orchestrator.core.documents.codec import encoded
 from trainstack import logging
 
 RUN = "cassava-20260301t120000-eb46bb303f"
@@ -90,3 +95,25 @@ def test_without_a_pace_only_the_share_is_known_and_an_ended_run_has_none() -> N
     ended = run_of(run_record("failed"))
     assert "progress" not in dict(result_facts(with_progress(ended, reported(1, 2)).record, BEGAN))
     assert with_progress(live(), TrainingProgress()) == live()
+
+
+def test_a_run_that_waits_for_its_next_job_shows_no_times_of_the_one_before(tmp_path: Path) -> None:
+    with (
+        no_jobs() as vertex_url,
+        served_context(tmp_path, VERTEX_EMULATOR_HOST=vertex_url) as served,
+        logging.serve(tmp_path / "logging") as url,
+    ):
+        point_to(served, url)
+        logged = Logged(served, url)
+        with Clients(present(context_of_state(served.folder / ".trainmaster"))) as clients:
+            logged.record(RUN, job_id="1")
+            run = read_run(clients, RUN)
+            document = instance_of(dict, encoded(run.record))
+            started = {**document, "job": {**document["job"], "start_time": document["updated_at"]}}
+            served.write("ledger", f"runs/{RUN}.json", started)
+            watch = RunWatch(clients, run)
+            assert watch.look().job_started_at is None  # the run as it was found
+            assert watch.look().job_started_at is not None
+            logged.record(RUN, "waiting")
+            seen = watch.look()
+    assert (seen.job_name, seen.job_state, seen.job_started_at) == ("", None, None)

@@ -441,11 +441,12 @@ class MemoryModels:
         number = self.aliases.get((model_id, alias))
         return None if number is None else self._version(model_id, number)
 
-    def move_alias(self, version: ModelVersion, alias: str) -> None:
-        self.aliases[version.model.rpartition("/")[2], alias] = version.number
-
-    def remove_alias(self, version: ModelVersion, alias: str) -> None:
-        self.aliases.pop((version.model.rpartition("/")[2], alias), None)
+    def change_alias(self, version: ModelVersion, change: str) -> None:
+        model_id = version.model.rpartition("/")[2]
+        if change.startswith("-"):
+            self.aliases.pop((model_id, change[1:]), None)
+        else:
+            self.aliases[model_id, change] = version.number
 
 
 @dataclass

@@ -12,6 +12,7 @@ import pytest
 from tests.contract.boundaries import At, only_at, raising
 from tests.contract.proxy import Proxy
 from tests.contract.schemas import CHAMPION, RECORD
+from tests.contract.teams import SPEECH, VISION, drop, world_of_teams
 from tests.contract.world import MODELS, PROJECT, REGION, START, Boundary, World, request_rules_with
 from tests.memory import ManualClock, MemoryModels
 from tests.narrowing import present
@@ -88,10 +89,10 @@ def test_versions_are_found_by_their_run_and_the_alias_is_on_one(
     of_a, (of_b,) = (present(registry.versions_of_run(NAME, run_id)) for run_id in "ab")
     assert [version.number for version in (*of_a, of_b)] == [1, 3, 2]
     for version in (of_a[0], of_b):
-        registry.move_alias(version, ALIAS)
+        registry.change_alias(version, ALIAS)
         assert present(registry.version_with_alias(NAME, ALIAS)).number == version.number
     assert ALIAS in present(registry.versions_of_run(NAME, "b"))[0].aliases
-    registry.remove_alias(of_b, ALIAS)
+    registry.change_alias(of_b, f"-{ALIAS}")
     assert registry.version_with_alias(NAME, ALIAS) is None
     registry.check_upload(f"projects/{PROJECT}/locations/{REGION}/models/{NAME}/operations/1")
 
@@ -325,3 +326,16 @@ def test_a_teams_model_has_an_id_of_its_own(model_name: str, team: str | None, b
     model_id = registry_model_id(model_name, team)
     assert re.fullmatch(f"{begins}([0-9a-f]{{10}})?", model_id)
     assert len(model_id) <= 63
+
+
+def test_the_champion_of_each_team_is_a_model_of_its_own() -> None:
+    registry = Registry(mode=RegistryMode.CHAMPIONS, labels={"cost-center": "ml"})
+    world = world_of_teams(registry=registry)
+    runs = {team: drop(world, team, REQUEST) for team in (VISION, SPEECH)}
+    for record in runs.values():
+        world.complete(world.hint(world.train(record)))
+    world.reconcile_after(UPLOADED)
+    for team, record in runs.items():
+        (version,) = world.models.versions(f"{team}_{NAME}").values()
+        assert (version.display_name, version.labels["trainmaster_team"]) == (f"{team}/{NAME}", team)
+        assert world.models.aliased_run(f"{team}_{NAME}") == record.run_id

@@ -250,11 +250,8 @@ class BoundaryModels:
     def version_with_alias(self, model_id: str, alias: str) -> ModelVersion | None:
         return self.boundary.cross("find alias", lambda: self.inner.version_with_alias(model_id, alias))
 
-    def move_alias(self, version: ModelVersion, alias: str) -> None:
-        self.boundary.cross("move alias", lambda: self.inner.move_alias(version, alias))
-
-    def remove_alias(self, version: ModelVersion, alias: str) -> None:
-        self.boundary.cross("remove alias", lambda: self.inner.remove_alias(version, alias))
+    def change_alias(self, version: ModelVersion, change: str) -> None:
+        self.boundary.cross("move alias", lambda: self.inner.change_alias(version, change))
 
 
 @dataclass

@@ -11,7 +11,7 @@ from trainmaster.orchestrator.core.errors import ServiceFailed, SubmissionUnknow
 _Answer = TypeVar("_Answer")
 
 SUBMIT = "submit"
-WRITES = ("write ", "delete ", "publish", SUBMIT, "cancel", "upload", "move alias", "remove alias")
+WRITES = ("write ", "delete ", "publish", SUBMIT, "cancel", "upload", "move alias")
 """Prefixes of the names of calls that change something."""
 
 

@@ -90,13 +90,7 @@ class VertexModels(RegionalClients):
             except NotFound:
                 return None
 
-    def move_alias(self, version: ModelVersion, alias: str) -> None:
-        self._change_aliases(version, alias)
-
-    def remove_alias(self, version: ModelVersion, alias: str) -> None:
-        self._change_aliases(version, f"-{alias}")
-
-    def _change_aliases(self, version: ModelVersion, change: str) -> None:
+    def change_alias(self, version: ModelVersion, change: str) -> None:
         name = f"{version.model}@{version.number}"
         with failures_of(SERVICE, f"change the aliases of {name}"):
             self._client().merge_version_aliases(name=name, version_aliases=[change], timeout=TIMEOUT_S)

@@ -125,12 +125,8 @@ class ModelRegistry(Protocol):
         """The version that has the alias."""
         ...
 
-    def move_alias(self, version: ModelVersion, alias: str) -> None:
-        """Give the version the alias, which any other version of the model loses."""
-        ...
-
-    def remove_alias(self, version: ModelVersion, alias: str) -> None:
-        """Take the alias from the version."""
+    def change_alias(self, version: ModelVersion, change: str) -> None:
+        """Give the version an alias, which any other version of the model loses; with a leading `-`, take it away."""
         ...
 
 

@@ -78,17 +78,13 @@ def _description(record: RunRecord, spec: JobSpec, model: Model, uri: str) -> st
     return "\n".join(f"{title}: {text}" for title, text in lines.items() if text)[:DESCRIPTION_MAX_CHARS]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChampionMoved:
-    """Another run became champion while the alias was moved."""
+def with_registered(champion: Champion | None, run_id: str, version: ModelVersion | None) -> Champion | None:
+    """The document, which says that the alias names that version of its current run, or none.
 
-
-def with_registered(
-    champion: Champion | None, run_id: str, version: ModelVersion | None
-) -> Champion | ChampionMoved:
-    """The document, which says that the alias names that version of its current run; `version` None: no version."""
+    None if another run has become champion.
+    """
     if champion is None or champion.current is None or champion.current.run_id != run_id:
-        return ChampionMoved()
+        return None
     registered = (
         Registered(run_id=run_id, model=version.model, version=str(version.number)) if version else None
     )

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.champions.promotion import reign_of
 from trainmaster.orchestrator.core.champions.registration import (
     ALIAS,
@@ -134,7 +133,7 @@ def align_alias(services: Services, model_name: str, team: str | None) -> ModelV
         run_id = champion.current.run_id
         version = _give_alias(services, model_id, run_id)
         note = partial(with_registered, run_id=run_id, version=version)
-        if isinstance(services.champions.update(model_name, note, team), Champion):
+        if services.champions.update(model_name, note, team) is not None:
             return version
     raise GenerationMoved(services.champions.uri(model_name, team), 0)
 
@@ -144,9 +143,9 @@ def _give_alias(services: Services, model_id: str, run_id: str) -> ModelVersion 
     versions = services.model_registry.versions_of_run(model_id, run_id)
     if versions:
         if ALIAS not in versions[0].aliases:
-            services.model_registry.move_alias(versions[0], ALIAS)
+            services.model_registry.change_alias(versions[0], ALIAS)
         return versions[0]
     outdated = services.model_registry.version_with_alias(model_id, ALIAS) if versions is not None else None
     if outdated is not None:
-        services.model_registry.remove_alias(outdated, ALIAS)
+        services.model_registry.change_alias(outdated, f"-{ALIAS}")
     return None

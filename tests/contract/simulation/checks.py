@@ -11,6 +11,7 @@ from trainmaster.orchestrator.core.admission.candidates import candidates_of, qu
 from trainmaster.orchestrator.core.admission.queue import Place, limits_of
 from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL, WAITING_PREFIX
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
+from trainmaster.orchestrator.core.policy.registry import Registry, RegistryMode
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
@@ -23,12 +24,13 @@ LIMITS = (
     Limit(jobs=6, model="model-3*"),
     Limit(jobs=30),
 )
-LIMITED = request_rules_with(admission=Admission(limits=LIMITS))
+REGISTRY = Registry(mode=RegistryMode.CHAMPIONS)
+LIMITED = request_rules_with(admission=Admission(limits=LIMITS), registry=REGISTRY)
 RUNS_PER_HOUR = 330
 COST_PER_DAY = Decimal(900)
 """Room for 20 runs at their maximum, 43.2 each, far fewer than a simulation of 1,000 events starts."""
 CAPS = Caps(runs_per_hour=RUNS_PER_HOUR, cost_per_day=COST_PER_DAY)
-CAPPED = request_rules_with(admission=Admission(limits=LIMITS, caps=CAPS))
+CAPPED = request_rules_with(admission=Admission(limits=LIMITS, caps=CAPS), registry=REGISTRY)
 VISIBLE_AFTER = timedelta(seconds=145)
 """How old a delivery's view of the queue may be: the function's timeout, and a request in flight."""
 

@@ -345,7 +345,7 @@ def _status_violations(simulation: Simulation, users: Users, records: dict[str, 
 
 
 def _champion_violations(simulation: Simulation, records: dict[str, RunRecord]) -> Iterator[str]:
-    """The champion of a model is the best of its runs, and every reign has a notice."""
+    """The champion of a model is the best of its runs and has the alias, and every reign has a notice."""
     for number in range(MODELS_WITH_CHAMPION):
         model_name = f"model-{number}"
         best = max(
@@ -361,6 +361,9 @@ def _champion_violations(simulation: Simulation, records: dict[str, RunRecord]) 
         value = held.current.value if held is not None and held.current is not None else None
         if value != best:
             yield f"the champion of {model_name} has {value}, its best run {best}"
+        aliased = simulation.world.models.aliased_run(model_name)
+        if aliased != (held.current.run_id if held is not None and held.current is not None else None):
+            yield f"the alias of {model_name} is on {aliased}, not on its champion"
         for reign in reigns:
             if not simulation.notices.ids[f"champions/{model_name}/{reign.number}"]:
                 yield f"reign {reign.number} of {model_name} has no notice"

@@ -178,7 +178,7 @@ def rollback(clients: "Clients", model: str, to_run: str | None, wait_s: float) 
     return ExitStatus.DONE
 
 
-@champions.command()
+@champions.command(short_help="Promote the challenger of MODEL, or reject it.")
 @click.argument("model")
 @click.argument("run", required=False)
 @click.option("--reject", is_flag=True, help="reject it: the champion stays")

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from trainmaster.orchestrator.core.admission.actual_cost import cost_of
-from trainmaster.orchestrator.core.champions.copy import ModelCopy
+from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied
 from trainmaster.orchestrator.core.completion.model import parse_scores
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.errors import PolicyInvalid
@@ -56,29 +56,35 @@ def evaluate(end: End) -> str | None:
 
 # Any: a checked document.
 def _begin(end: End, document: Any) -> str | None:
-    """Record what is scored; or return what the copy of the model waits for."""
+    """Record what is scored, or why nothing can be; or return what the copy of the model waits for."""
     services, record, team = end.services, end.record, end.record.source.team
-    model_name = spec_from(document).model_name
+    model_name, inputs, failure = document["model_name"], dict[str, str](), _refusal(end, document)
+    copied = failure or copy_model(services, record, model_name)
+    match copied:
+        case StillCopying():
+            keep_long_copy(end, copied.long)
+            return copied.reason
+        case NotCopied():
+            failure = copied.reason
+        case ModelCopy():
+            champion = services.champions.find(model_name, team)
+            current = champion.current if champion else None
+            inputs = {asked.CHALLENGER: copied.uri, asked.DATA: document["champion"]["evaluate"]["data"]}
+            if current is not None:
+                inputs |= {asked.CHAMPION: current.model_uri, asked.CHAMPION_RUN: current.run_id}
     output_uri = asked.evaluation_output_uri(services.buckets.champions, team, model_name, record.run_id)
-    start = partial(begin, end, EVALUATION, output_uri=output_uri)
-    rules = services.request_rules().of_team(team, record.run_id)
+    end.held = begin(services, end.held, EVALUATION, inputs, output_uri, failure=failure)
+    return None
+
+
+def _refusal(end: End, document: Any) -> str | None:
+    """Why the policy of now does not allow the evaluation."""
+    rules = end.services.request_rules().of_team(end.record.source.team, end.record.run_id)
     if isinstance(rules, Refused):
-        return start(inputs={}, failure=f"it is no longer allowed: {rules.faults[0]}")
+        return f"it is no longer allowed: {rules.faults[0]}"
     draft = Draft(document=document, policy=rules.policy, region=document["region"])
-    if faults := [*asked.evaluation_faults(draft, rules.today)]:
-        return start(inputs={}, failure=f"it is no longer allowed: {faults[0]}")
-    copied = copy_model(services, record, model_name)
-    if isinstance(copied, StillCopying):
-        keep_long_copy(end, copied.long)
-        return copied.reason
-    if not isinstance(copied, ModelCopy):
-        return start(inputs={}, failure=copied.reason)
-    champion = services.champions.find(model_name, team)
-    current = champion.current if champion else None
-    inputs = {asked.CHALLENGER: copied.uri, asked.DATA: document["champion"]["evaluate"]["data"]}
-    if current is not None:
-        inputs |= {asked.CHAMPION: current.model_uri, asked.CHAMPION_RUN: current.run_id}
-    return start(inputs=inputs)
+    faults = list(asked.evaluation_faults(draft, rules.today))
+    return f"it is no longer allowed: {faults[0]}" if faults else None
 
 
 def _submission(services: Services, record: RunRecord, document: Any, known: FollowUp) -> Submission:

@@ -72,19 +72,20 @@ class FollowUpJob:
         if is_taken_over:
             if self.known.lease_until > now:
                 return "another attempt submits its job"
-            before = self.known
-            self._update(lambda found: with_claim(services, found) if found == before else None)
+            before, until = self.known, now + services.lease
+            claimed = replace(before, attempt=services.attempt, lease_until=until)
+            self._update(lambda found: claimed if found == before else None)
             if self.known.attempt != services.attempt:
                 return "another attempt submits its job"
         wanted = self.submission(self.known)
-        found = self._labelled(wanted) if is_taken_over else []
+        found = self._list_jobs(wanted) if is_taken_over else []
         if not found and self.known.cancelled:
             return self._fail(self.known.cancelled)
-        job = found[0] if found else self._submitted(wanted)
+        job = found[0] if found else self._request_job(wanted)
         if not isinstance(job, Job):
             return job
-        self._update(lambda follow_up: None if follow_up.job else replace(follow_up, job=recorded(job)))
-        self._cancel_others(self._labelled(wanted) if is_taken_over else [job])
+        self._update(lambda follow_up: None if follow_up.job else replace(follow_up, job=recorded_job(job)))
+        self._cancel_others(self._list_jobs(wanted) if is_taken_over else [job])
         return f"{job.name} was submitted"
 
     def _cancel_others(self, jobs: Sequence[Job]) -> None:
@@ -94,7 +95,7 @@ class FollowUpJob:
             if own is not None and not same_job(own.name, other.name) and other.state not in OVER:
                 self.end.services.jobs.cancel(other.name)
 
-    def _submitted(self, wanted: Submission) -> Job | str | None:
+    def _request_job(self, wanted: Submission) -> Job | str | None:
         """The new job; or why there is none yet, or will be none.
 
         Raises:
@@ -112,10 +113,12 @@ class FollowUpJob:
             now = services.clock.now()
             if now - self.known.began_at > GIVE_UP_AFTER:
                 return self._fail(f"Vertex AI had no room for its job: {deferred.reason}")
-            self._update(lambda found: replace(found, lease_until=now))
+            self._update(
+                lambda found: replace(found, lease_until=now) if found.attempt == services.attempt else None
+            )
             return f"its job is not submitted yet: {deferred.reason}"
 
-    def _labelled(self, wanted: Submission) -> list[Job]:
+    def _list_jobs(self, wanted: Submission) -> list[Job]:
         """The step's jobs that carry the run's label, oldest first."""
         region = location_region(wanted.parent)
         jobs = self.end.services.jobs.of_run(self.end.record.run_id, JobKind.CUSTOM, (region,))
@@ -132,7 +135,13 @@ class FollowUpJob:
             return self._close(job)
         late = self.known.began_at + timedelta(seconds=START_WITHIN_S) + self.limit <= now
         why = self.known.cancelled or ("its job did not end in time" if late else None)
-        self._update(lambda found: replace(found, job=recorded(job), cancelled=why))
+        self._update(
+            lambda found: (
+                replace(found, job=recorded_job(job), cancelled=found.cancelled or why)
+                if not found.is_over
+                else None
+            )
+        )
         if why is not None:  # in each pass: a request to cancel guarantees nothing
             services.jobs.cancel(job.name)
         return f"{job.name} is active: {job.state}"
@@ -140,22 +149,24 @@ class FollowUpJob:
     def _close(self, job: Job) -> str | None:
         """Record what the ended job left, and what it cost. If the submission was taken over, look for a second job."""
         if self.known.lease_until > self.known.began_at + self.end.services.lease:
-            self._cancel_others(self._labelled(self.submission(self.known)))
+            self._cancel_others(self._list_jobs(self.submission(self.known)))
         said = job.error.message if job.error else f"its job ended as {job.state}"
         is_well = END_OF[job.state] is RunState.SUCCEEDED and self.known.cancelled is None
         found = self.scores(self.known) if is_well else self.known.cancelled or said
         cost = self.cost(job)
         outcome = {"failure": found} if isinstance(found, str) else {"scores": found}
-        over = replace(self.known, job=recorded(job), cost=cost.total if cost else None, **outcome)
+        over = replace(self.known, job=recorded_job(job), cost=cost.total if cost else None, **outcome)
         self._update(lambda known: None if known.is_over else over, cost)
         return self.advance()
 
     def _fail(self, why: str) -> str | None:
-        self._update(lambda known: None if known.is_over else replace(known, failure=why))
+        """Record the failure, unless another attempt has changed what is on record."""
+        before = self.known
+        self._update(lambda found: replace(found, failure=why) if found == before else None)
         return self.advance()
 
     def _update(self, change: Callable[[FollowUp], FollowUp | None], cost: Cost | None = None) -> None:
-        def changed(record: RunRecord) -> RunRecord | None:
+        def with_change(record: RunRecord) -> RunRecord | None:
             completion = record.completion or Completion()
             before = getattr(completion, self.name)
             after = change(before)
@@ -168,30 +179,21 @@ class FollowUpJob:
                 self.end.services, record, self.name, after, replace(completion, cost=whole)
             )
 
-        self.end.held = self.end.services.ledger.update(self.end.held, changed)
+        self.end.held = self.end.services.ledger.update(self.end.held, with_change)
 
 
 def begin(
-    end: End, name: str, inputs: Mapping[str, str], output_uri: str, failure: str | None = None
-) -> None:
+    services: Services,
+    held: Held,
+    name: str,
+    inputs: Mapping[str, str],
+    output_uri: str,
+    *,
+    failure: str | None = None,
+) -> Held:
     """Claim the follow-up job on record, unless another attempt has; or record why there can be none."""
-    services = end.services
-    claimed = new_follow_up(services, inputs, output_uri, failure)
-
-    def with_new(record: RunRecord) -> RunRecord | None:
-        completion = record.completion or Completion()
-        if getattr(completion, name) is not None:
-            return None
-        return with_follow_up(services, record, name, claimed, completion)
-
-    end.held = services.ledger.update(end.held, with_new)
-
-
-def new_follow_up(
-    services: Services, inputs: Mapping[str, str], output_uri: str, failure: str | None
-) -> FollowUp:
     now = services.clock.now()
-    return FollowUp(
+    claimed = FollowUp(
         attempt=services.attempt,
         lease_until=now + services.lease,
         began_at=now,
@@ -199,6 +201,14 @@ def new_follow_up(
         output_uri=output_uri,
         failure=failure,
     )
+
+    def with_new(record: RunRecord) -> RunRecord | None:
+        completion = record.completion or Completion()
+        if getattr(completion, name) is not None:
+            return None
+        return with_follow_up(services, record, name, claimed, completion)
+
+    return services.ledger.update(held, with_new)
 
 
 def with_follow_up(
@@ -209,12 +219,7 @@ def with_follow_up(
     return replace(record, completion=known, updated_at=services.clock.now(), attempt=services.attempt)
 
 
-def with_claim(services: Services, follow_up: FollowUp) -> FollowUp:
-    until = services.clock.now() + services.lease
-    return replace(follow_up, attempt=services.attempt, lease_until=until)
-
-
-def recorded(job: Job) -> RecordedJob:
+def recorded_job(job: Job) -> RecordedJob:
     return RecordedJob(**{field.name: getattr(job, field.name) for field in fields(RecordedJob)})
 
 
@@ -225,18 +230,15 @@ def cancel_evaluation(services: Services, held: Held, by: Sender | None) -> Flow
     why, bucket = f"{by.name if by else 'an order'} cancelled it", services.buckets.champions
 
     def with_cancel(record: RunRecord) -> RunRecord | None:
-        completion, team = record.completion or Completion(), record.source.team
+        completion = record.completion or Completion()
         found = completion.evaluation
-        if not record.awaits_evaluation or (found is not None and found.cancelled):
+        if found is None or found.is_over or found.cancelled:
             return None
-        if found is None:
-            output_uri = evaluation_output_uri(bucket, team, record.model_name or "", record.run_id)
-            return with_follow_up(
-                services, record, EVALUATION, new_follow_up(services, {}, output_uri, why), completion
-            )
         return with_follow_up(services, record, EVALUATION, replace(found, cancelled=why), completion)
 
-    held = services.ledger.update(held, with_cancel)
+    team, model_name = held.record.source.team, held.record.model_name or ""
+    output_uri = evaluation_output_uri(bucket, team, model_name, held.record.run_id)
+    held = services.ledger.update(begin(services, held, EVALUATION, {}, output_uri, failure=why), with_cancel)
     known = held.record.completion.evaluation if held.record.completion else None
     if known is not None and known.job is not None and not known.is_over:
         services.jobs.cancel(known.job.name)

@@ -184,6 +184,7 @@ def test_a_listing_has_the_prefix_in_order_with_sizes(objects: Objects, bucket: 
     assert [(each.name, each.size_bytes) for each in listed] == [("active/a", 3), ("active/b", 3)]
     assert [each.generation for each in listed] == [generation[each.name] for each in listed]
     assert all(each.created_at.tzinfo is not None for each in listed)
+    assert [each.name for each in objects.listing(bucket, "active/", "active/a")] == ["active/b"]
 
 
 def test_an_object_is_described_as_a_listing_shows_it(objects: Objects, bucket: str) -> None:

@@ -140,9 +140,11 @@ class _Cleaning:
         """Whether all of it is gone; the next tick continues otherwise."""
         services, now = self._services, self._services.clock.now()
         held = services.ledger.find(removal.run_id)
-        if held is None or Part.RUNS in (held.record.cleaned or {}) or removal.run_id in known.kept:
-            return True
         parts, attempt = removal.parts, services.attempt
+        cleaned = (held.record.cleaned or {}) if held is not None else {}
+        is_begun = not cleaned.keys().isdisjoint(parts)
+        if held is None or Part.RUNS in cleaned or (removal.run_id in known.kept and not is_begun):
+            return True
         held = services.ledger.update(held, lambda record: with_mark(record, parts, now, attempt))
         for prefix in prefixes_of(held.record, parts, services.buckets.models):
             for name in services.outputs.below(prefix):

@@ -97,7 +97,7 @@ class HostileWorld(RuleWorld):
         self.drop_rule(document, f"rules/{rule_ids[0]}.json")
         services = self.services()
         held = services.rule_book.read()
-        first = present(held.book.find(rule_ids[0]))
+        first = present(held.document.find(rule_ids[0]))
         copies = []
         for rule_id in rule_ids[1:]:
             name = f"rules/{rule_id}.json"
@@ -108,7 +108,7 @@ class HostileWorld(RuleWorld):
             )
             state = replace(self.state(rule_ids[0]), rule_id=rule_id, generation=generation)
             services.rule_states.replace(services.rule_states.read(rule_id), state)
-        rules = sorted((*held.book.rules, *copies), key=lambda each: each.rule_id)
+        rules = sorted((*held.document.rules, *copies), key=lambda each: each.rule_id)
         services.rule_book.replace(held, Book(rules=tuple(rules)))
 
     def minute(self) -> list[FlowResult]:
@@ -128,7 +128,7 @@ class HostileWorld(RuleWorld):
         return logged
 
     def firings(self, rule_id: str) -> int:
-        state = self.services().rule_states.read(rule_id).state
+        state = self.services().rule_states.read(rule_id).document
         return state.number if state is not None else 0
 
 

@@ -203,7 +203,7 @@ class RuleWorld(World):
         return sorted(found, key=lambda record: record.source.received_at)
 
     def state(self, rule_id: str = "cassava") -> RuleState:
-        return present(self.services().rule_states.read(rule_id).state)
+        return present(self.services().rule_states.read(rule_id).document)
 
     def rule_status(self, name: str = "rules/cassava.json") -> dict[str, Any]:
         return self.document(f"status/{name}.json")

@@ -303,9 +303,9 @@ def test_a_storm_is_stopped_and_reported_wherever_the_process_crashes(*, after_t
         world.drop_rule(rule({"alert": {"policy": "*"}}, request=SMALL, max_per_day=1000))
         states = world.services().rule_states
         held = states.read("cassava")
-        assert held.state is not None
+        assert held.document is not None
         world.wait(60)
-        states.replace(held, replace(held.state, number=60, fired_at=(world.clock.now(),) * 60))
+        states.replace(held, replace(held.document, number=60, fired_at=(world.clock.now(),) * 60))
         alert = world.alerted("61", "drift")
         try:
             world.signal(alert, Boundary(die_at=call, die_after_the_call=after_the_call))

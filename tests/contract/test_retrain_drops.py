@@ -148,4 +148,4 @@ def test_a_copy_of_a_rule_that_is_put_away_is_no_rule(
     world.drop_rule({**rule(MANUAL), **changes}, name)
     assert world.rule_status(name)["state"] == state
     assert world.rule_status()["state"] == "accepted"
-    assert len(world.services().rule_book.read().book.rules) == (1 if state == "refused" else 2)
+    assert len(world.services().rule_book.read().document.rules) == (1 if state == "refused" else 2)

@@ -224,7 +224,7 @@ def test_a_rule_in_no_teams_folder_is_refused(folder: str) -> None:
     world = world_of_teams()
     name = f"rules/{folder}again.json"
     world.drop_rule({"when": [MANUAL], "request": SMALL}, name)
-    assert world.services().rule_book.read().book.rules == ()
+    assert world.services().rule_book.read().document.rules == ()
     (status,) = world.objects.listing(LEDGER, "status/")
     assert "rules/speech/" in world.document(status.name)["reason"]
 

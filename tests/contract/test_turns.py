@@ -77,7 +77,7 @@ def test_a_harmful_rule_costs_others_one_turn_at_most(world: HostileWorld, harm:
     status = world.rule_status(f"rules/{place}.json")
     RULE_STATUS.validate(status)
     assert status["state"] == "quarantined"
-    held = present(world.services().rule_book.read().book.find(place))
+    held = present(world.services().rule_book.read().document.find(place))
     assert not held.enabled
     RULE_BOOK.validate(world.document("rules/book.json"))
     notices = [

@@ -68,7 +68,7 @@ def _carry_out(services: Services, incoming: IncomingDocument, order: Order) -> 
 
 def _fire(services: Services, incoming: IncomingDocument, order: FireOrder) -> FlowResult | Refused:
     rule_id, team = order.rule_id, incoming.source.team
-    rules = [rule for rule in services.rule_book.read().book.rules if rule.team == team]
+    rules = [rule for rule in services.rule_book.read().document.rules if rule.team == team]
     rule = next((rule for rule in rules if rule.rule_id == rule_id), None)
     if rule is None:
         return unknown_rule(rule_id, [rule.rule_id for rule in rules])
@@ -91,7 +91,7 @@ def _fire(services: Services, incoming: IncomingDocument, order: FireOrder) -> F
         )
     results = list(take_signal(services, signal))
     status_uri = object_uri(services.buckets.ledger, status_object(rule.dropped_name))
-    held = why_held(services.rule_states.read(rule_id).state)
+    held = why_held(services.rule_states.read(rule_id).document)
     write_order_status(services, incoming, about_uri=status_uri, held=held)
     message = (
         "; ".join(result.message for result in results)
@@ -104,7 +104,7 @@ def _is_removed(services: Services, rule: Rule, signal: Signal) -> bool:
     """Whether the rule's file is deleted, and the rule has not decided on this order before that: it may be redelivered."""
     if services.inbox.has(rule.dropped_name):
         return False
-    state = services.rule_states.read(rule.rule_id).state
+    state = services.rule_states.read(rule.rule_id).document
     return state is None or not has_seen(state, signal.id)
 
 

@@ -8,12 +8,12 @@ from typing import TypeVar
 
 from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.completion.model import METRICS_NAME
-from trainmaster.orchestrator.core.documents.codec import decoded, encoded, json_bytes, with_unknown
+from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ObjectTooLarge
 from trainmaster.orchestrator.core.names import champion_object, split_object_uri
 from trainmaster.orchestrator.core.sizes import MAX_CHAMPION_BYTES, MAX_METRICS_BYTES
 from trainmaster.orchestrator.ports.objects import Listed, Unfinished
-from trainmaster.orchestrator.stores.store import RACES_MAX, Store
+from trainmaster.orchestrator.stores.store import RACES_MAX, Read, Store
 
 _Refusal = TypeVar("_Refusal")
 
@@ -27,7 +27,7 @@ class Champions(Store):
         Raises:
             DocumentDamaged: the object holds something else.
         """
-        return self._read(model_name, team)[0]
+        return self._read(model_name, team).document
 
     def update(
         self,
@@ -46,21 +46,17 @@ class Champions(Store):
         """
         name = champion_object(model_name, team)
         for _ in range(RACES_MAX):
-            champion, generation, raw = self._read(model_name, team)
-            changed = change(champion)
-            if changed is champion or not isinstance(changed, Champion):
+            present = self._read(model_name, team)
+            changed = change(present.document)
+            if changed is present.document or not isinstance(changed, Champion):
                 return changed
+            current = changed.current
+            shown = {"run_id": current.run_id, "model_uri": current.model_uri} if current else None
             with suppress(GenerationMoved):
-                document = with_unknown(encoded(changed), encoded(champion), raw)
-                current = changed.current
-                shown = {"run_id": current.run_id, "model_uri": current.model_uri} if current else None
-                self.objects.write(
-                    self.bucket, name, json_bytes(document), if_generation=generation, metadata=shown
-                )
-                return changed
-        raise GenerationMoved(self.uri(model_name, team), generation)
+                return self._replace(name, present, changed, metadata=shown).document
+        raise GenerationMoved(self.uri(model_name, team), present.version)
 
-    def _read(self, model_name: str, team: str | None) -> tuple[Champion | None, int, object]:
+    def _read(self, model_name: str, team: str | None) -> Read[Champion | None]:
         name = champion_object(model_name, team)
         return self._parse(name, partial(decoded, Champion), MAX_CHAMPION_BYTES)
 

@@ -1,7 +1,6 @@
 """The rules, their states, and what their users see: one object each."""
 
 import hashlib
-from dataclasses import dataclass, field
 from functools import partial
 
 from trainmaster.orchestrator.core import sizes
@@ -11,50 +10,27 @@ from trainmaster.orchestrator.core.names import status_object
 from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT, Book, book_bytes, parse_book
 from trainmaster.orchestrator.core.retraining.rule import state_object, template_object
 from trainmaster.orchestrator.core.retraining.state import RuleState, RuleStatus
-from trainmaster.orchestrator.stores.store import TEXT, Store
+from trainmaster.orchestrator.stores.store import TEXT, Read, Store
 
 _state, _status = partial(codec.decoded, RuleState), partial(codec.decoded, RuleStatus)
-
-
-@dataclass(frozen=True, kw_only=True)
-class HeldBook:
-    """The rule book as it was read, and the version that a replacement must name."""
-
-    book: Book
-    version: int
-    raw: object = field(default=None, repr=False, compare=False)
-    """Its JSON, with what a newer release may have written."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class HeldState:
-    """A rule's state as it was read, and the version that a replacement must name. Before the first: None, 0."""
-
-    state: RuleState | None
-    version: int
-    raw: object = field(default=None, repr=False, compare=False)
+HeldState = Read[RuleState | None]
 
 
 class RuleBook(Store):
     """Every accepted rule, in one object."""
 
-    def read(self) -> HeldBook:
+    def read(self) -> Read[Book]:
         """The book; empty before the first rule.
 
         Raises:
             DocumentDamaged: the object holds something else.
         """
-        book, version, raw = self._parse(BOOK_OBJECT, parse_book, sizes.MAX_BOOK_BYTES)
-        return HeldBook(book=book or Book(), version=version, raw=raw)
+        found = self._parse(BOOK_OBJECT, parse_book, sizes.MAX_BOOK_BYTES)
+        return Read(document=found.document or Book(), version=found.version, raw=found.raw)
 
-    def replace(self, held: HeldBook, book: Book) -> None:
-        """Write the changed book, if it is still at `held.version`.
-
-        Raises:
-            GenerationMoved: another attempt changed it first.
-        """
-        document = codec.with_unknown(codec.encoded(book), codec.encoded(held.book), held.raw)
-        self.objects.write(self.bucket, BOOK_OBJECT, book_bytes(document), if_generation=held.version)
+    def replace(self, held: Read[Book], book: Book) -> None:
+        """Write the changed book, if it is still at `held.version`. See `_replace`."""
+        self._replace(BOOK_OBJECT, held, book, book_bytes)
 
     def keep_template(self, content: bytes) -> str:
         """Store the content of an accepted template, and return its SHA-256. Safe to repeat: it is the same object."""
@@ -74,28 +50,16 @@ class RuleStates(Store):
     """What each rule remembers."""
 
     def read(self, rule_id: str) -> HeldState:
-        """The state of a rule.
+        """The state of a rule; None before the first.
 
         Raises:
             DocumentDamaged: the object holds something else.
         """
-        state, version, raw = self._parse(state_object(rule_id), _state, sizes.MAX_STATE_BYTES)
-        return HeldState(state=state, version=version, raw=raw)
+        return self._parse(state_object(rule_id), _state, sizes.MAX_STATE_BYTES)
 
     def replace(self, held: HeldState, state: RuleState) -> HeldState:
-        """The changed state, if it is still at `held.version`.
-
-        A write whose response was lost counts as moved: the decision is recorded, and the next attempt finds it.
-
-        Raises:
-            GenerationMoved: another attempt changed it first.
-        """
-        name = state_object(state.rule_id)
-        document = codec.with_unknown(codec.encoded(state), codec.encoded(held.state), held.raw)
-        version = self.objects.write(
-            self.bucket, name, codec.json_bytes(document), if_generation=held.version
-        )
-        return HeldState(state=state, version=version, raw=document)
+        """The changed state, if it is still at `held.version`. See `_replace`."""
+        return self._replace(state_object(state.rule_id), held, state)
 
 
 class RuleStatuses(Store):
@@ -104,7 +68,7 @@ class RuleStatuses(Store):
     def find(self, dropped_name: str) -> RuleStatus | None:
         """The status of the drop with this name; None if it does not exist or cannot be read."""
         try:
-            return self._parse(status_object(dropped_name), _status, sizes.MAX_STATUS_BYTES)[0]
+            return self._parse(status_object(dropped_name), _status, sizes.MAX_STATUS_BYTES).document
         except DocumentDamaged:
             return None
 
@@ -126,4 +90,4 @@ class RuleStatuses(Store):
                 else codec.encoded(status)
             )
 
-        self._write_newer(status_object(status.dropped_name), change, sizes.MAX_STATUS_BYTES)
+        self._change(status_object(status.dropped_name), change, sizes.MAX_STATUS_BYTES)

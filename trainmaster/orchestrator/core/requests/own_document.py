@@ -127,45 +127,36 @@ _CLUSTER, _SCRIPT = "cluster", "script"
 def with_meant_keys(own: Translated, schema: Mapping[str, Any]) -> Translated:
     """The request with each misspelt key, of a part of the request or of a role, as the key that was meant.
 
-    Keys that are not indented below their own, empty mapping are in it. The misspelt keys are among the result's faults; all other faults have the places of the text. A key is read as
-    another one only if its value is a mapping, or of a script a text, and the other key is absent and the only one that is similar; the
-    schema reports the rest.
+    Keys that are not indented below their own, empty mapping are in it. The misspelt keys are among the result's
+    faults; all other faults have the places of the text. A key is read as another one only if its value is a mapping, or
+    of a script a text, and the other key is absent and the only one that is similar; the schema reports the rest.
     """
-    notes, known = Translation(), schema["properties"]
-    document = _with_indentation(own.document, schema, schema, notes, here=())
-    misplaced = schema.get("misplaced", ())
-    document = _with_names_meant(document, known, notes, here=(), written=(), misplaced=misplaced)
+    notes = Translation()
+    document = _with_keys_meant(own.document, schema, schema, notes, here=(), written=())
     if isinstance(cluster := document.get(_CLUSTER), Mapping):
         written = next((key for key in own.document if own.document[key] is cluster), _CLUSTER)
-        roles = known[_CLUSTER]["properties"]
-        cluster = _with_indentation(
-            cluster, known[_CLUSTER], schema, notes, here=(_CLUSTER,), written=(written,)
-        )
-        document = {
-            **document,
-            _CLUSTER: _with_names_meant(cluster, roles, notes, here=(_CLUSTER,), written=(written,)),
-        }
+        part = schema["properties"][_CLUSTER]
+        cluster = _with_keys_meant(cluster, part, schema, notes, here=(_CLUSTER,), written=(written,))
+        document = {**document, _CLUSTER: cluster}
     if not notes.faults:
         return own
     return replace(own, document=document, places=notes.places, faults=(*own.faults, *notes.faults))
 
 
-# Any: values of a document that no schema has validated.
-def _with_indentation(
+# Any: JSON Schemas, and values of a document that no schema has validated.
+def _with_keys_meant(
     mapping: Mapping[str, Any],
     schema: Mapping[str, Any],
     whole: Mapping[str, Any],
     notes: Translation,
     *,
     here: Path,
-    written: Path = (),
+    written: Path,
 ) -> Mapping[str, Any]:
-    """The mapping with unknown keys below the empty key before them that may have them: they lack their indentation."""
-    known = schema["properties"]
+    """The mapping at `here`, which the text has at `written`, with its unknown keys where and as they were meant."""
+    known, found, above = schema["properties"], dict[str, Any](), ""
     if not 0 < sum(key not in known for key in mapping) <= UNKNOWN_MOST:
         return mapping
-    found: dict[str, Any] = {}
-    above = ""
     for key, value in mapping.items():
         if key in known:
             above = key if value is None else above
@@ -176,7 +167,20 @@ def _with_indentation(
             notes.refuse((*written, key), f"unknown key {shown(key)}", repair=repair, is_key=True)
             continue
         found[key] = value
-    return found
+    meant = {
+        key: _key_meant(key, written, known, found, notes.suggestions)
+        for key, value in found.items()
+        if key not in known and isinstance(value, Mapping | str) and key not in schema.get("misplaced", ())
+    }
+    is_of_kind = {key: isinstance(found[key], Mapping) or near == _SCRIPT for key, (near, _) in meant.items()}
+    counts = Counter(near for key, (near, _) in meant.items() if is_of_kind[key])
+    names: dict[str, str] = {}
+    for key, (near, fault) in meant.items():
+        if near and is_of_kind[key] and counts[near] == 1:
+            names[key] = near
+            notes.place((*here, near), (*written, key))
+            notes.faults.append(fault)
+    return {names.get(key, key): value for key, value in found.items()}
 
 
 # Any: JSON Schemas.
@@ -185,38 +189,6 @@ def _allowed_below(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Colle
     name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
     properties: Mapping[str, Any] = (whole["$defs"][name] if name else schema).get("properties", {})
     return properties.keys()
-
-
-# Any: values of a document that no schema has validated.
-def _with_names_meant(
-    mapping: Mapping[str, Any],
-    known: Collection[str],
-    notes: Translation,
-    *,
-    here: Path,
-    written: Path,
-    misplaced: Collection[str] = (),
-) -> Mapping[str, Any]:
-    """The mapping at `here`, which the text has at `written`, with the keys that were meant."""
-    unknown = [key for key in mapping if key not in known]
-    if not 0 < len(unknown) <= UNKNOWN_MOST:
-        return mapping
-    found = {
-        key: _key_meant(key, written, known, mapping, notes.suggestions)
-        for key in unknown
-        if isinstance(mapping[key], Mapping | str) and key not in misplaced
-    }
-    found = {
-        key: each for key, each in found.items() if isinstance(mapping[key], Mapping) or each[0] == _SCRIPT
-    }
-    meant = Counter(near for near, _ in found.values())
-    names: dict[str, str] = {}
-    for key, (near, fault) in found.items():
-        if near and meant[near] == 1:
-            names[key] = near
-            notes.place((*here, near), (*written, key))
-            notes.faults.append(fault)
-    return {names.get(key, key): value for key, value in mapping.items()}
 
 
 def _key_meant(

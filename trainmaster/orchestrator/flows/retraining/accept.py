@@ -74,19 +74,19 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
             dropped_name=dropped.name,
             generation=dropped.generation,
             requirements=requirements,
-            book=held.book,
+            book=held.document,
             template=template,
         )
-        rule = rule if isinstance(rule, Refused) else _unless_put_away(rule, held.book)
+        rule = rule if isinstance(rule, Refused) else _unless_put_away(rule, held.document)
         if isinstance(rule, Refused):
             return rule
         if isinstance(template, bytes):
             # The bytes that were checked: the object may be another one by now.
             sha256 = services.rule_book.keep_template(template)
             rule = replace(rule, template=Template(generation=generation, sha256=sha256))
-        book = held.book.with_rule(rule)
+        book = held.document.with_rule(rule)
         try:
-            if book != held.book:
+            if book != held.document:
                 services.rule_book.replace(held, book)
         except errors.GenerationMoved:
             continue  # check the rule again with what was written first: together they may form a loop
@@ -122,9 +122,9 @@ def _begin(services: Services, rule: Rule) -> RuleState:
     """The state of the new rule: its schedules count from now."""
     for _ in range(RACES_MAX):
         held = services.rule_states.read(rule.rule_id)
-        state = state_for(rule, held.state, services.clock.now())
+        state = state_for(rule, held.document, services.clock.now())
         with contextlib.suppress(errors.GenerationMoved):
-            if state != held.state:
+            if state != held.document:
                 services.rule_states.replace(held, state)
             return state
     raise errors.GenerationMoved(f"the state of {rule.rule_id}", 0)
@@ -159,7 +159,7 @@ def _refuse(services: Services, dropped: StoredObject, refused: Refused, report_
 def answer_without_rule(services: Services, name: str, generation: int, state: RuleStanding) -> RuleStatus:
     """The status of a drop that adds no rule to the book, with the generation that stays in force, if any."""
     rule_id = reading.rule_id_of(name)
-    present = services.rule_book.read().book.find(rule_id) if rule_id is not None else None
+    present = services.rule_book.read().document.find(rule_id) if rule_id is not None else None
     return RuleStatus(
         dropped_name=name,
         generation=generation,

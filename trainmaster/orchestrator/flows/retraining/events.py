@@ -35,7 +35,7 @@ def take_signal(services: Services, signal: Signal) -> Iterator[FlowResult]:
         yield FlowResult(message=signal.warning, severity="WARNING")
     failure: Exception | None = None
     known: dict[str, Batch] = {}
-    for rule in services.rule_book.read().book.rules:
+    for rule in services.rule_book.read().document.rules:
         if rule.quarantine is not None or not matches(rule, signal):
             continue
         decide: Decide = partial(decide_on_signal, rule, signal)
@@ -65,7 +65,7 @@ def take_notice(services: Services, parsed: ParsedNotice) -> Iterator[FlowResult
 def _fire_queued(services: Services, run_id: str) -> Iterator[FlowResult]:
     held = services.ledger.find(run_id)
     rule_id = held.record.source.rule_id if held is not None else None
-    rule = services.rule_book.read().book.find(rule_id) if rule_id is not None else None
+    rule = services.rule_book.read().document.find(rule_id) if rule_id is not None else None
     if rule is None or rule.quarantine is not None or rule.while_running is not WhileRunning.QUEUE_ONE:
         return
     # With more to count, the tick decides: data may be newer than its oldest part suggests.

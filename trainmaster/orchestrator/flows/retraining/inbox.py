@@ -20,7 +20,7 @@ from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.attempts import Item, ItemKind
 from trainmaster.orchestrator.stores.inbox import RuleFiles
-from trainmaster.orchestrator.stores.rules import HeldBook
+from trainmaster.orchestrator.stores.store import Read
 
 ANSWERS = (RuleStanding.REFUSED, RuleStanding.QUARANTINED)
 """What a drop has that is not in the book, and needs no check."""
@@ -81,7 +81,7 @@ def _quarantine(services: Services, item: Item, why: str) -> Iterator[FlowResult
 
 
 def retire_deleted(
-    services: Services, turns: Turns, held: HeldBook, found: RuleFiles, until: datetime
+    services: Services, turns: Turns, held: Read[Book], found: RuleFiles, until: datetime
 ) -> Iterator[FlowResult]:
     """Retire the rules whose file is gone: launch what they had decided, report them, then remove them from the book.
 
@@ -91,11 +91,11 @@ def retire_deleted(
     # If the listing was cut short, nothing is known about later names.
     gone = {
         rule_item(rule): rule
-        for rule in held.book.rules
+        for rule in held.document.rules
         if rule.dropped_name not in present and (last is None or rule.dropped_name < last)
     }
     due = [item for item in gone if turns.may_take(item)]
-    book = held.book
+    book = held.document
     for done in turns.give_turns(due, lambda item: _retire(services, gone[item]), until=until):
         rule = gone[done.item]
         if done.result is None:
@@ -106,7 +106,7 @@ def retire_deleted(
         if done.result.undecided is None:
             book = book.without(rule.rule_id)
             yield FlowResult(message=f"rule {rule.rule_id} is retired: {rule.dropped_name} was deleted")
-    if book != held.book:
+    if book != held.document:
         with contextlib.suppress(GenerationMoved):
             services.rule_book.replace(held, book)
 

@@ -5,22 +5,23 @@ from dataclasses import replace
 
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import RulePayload, rule_quarantined
+from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.rule import Quarantine, Rule
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, status_of
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, Turns
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.attempts import Item, ItemKind
-from trainmaster.orchestrator.stores.rules import HeldBook
+from trainmaster.orchestrator.stores.store import Read
 
 
 def rule_item(rule: Rule) -> Item:
     return Item(kind=ItemKind.RULE, name=rule.rule_id, generation=rule.generation, order=rule.rule_id)
 
 
-def quarantine_rules(services: Services, turns: Turns, held: HeldBook) -> Iterator[FlowResult]:
+def quarantine_rules(services: Services, turns: Turns, held: Read[Book]) -> Iterator[FlowResult]:
     """Put each rule whose turn failed too often into quarantine."""
-    rules = {rule_item(rule): rule for rule in held.book.rules}
+    rules = {rule_item(rule): rule for rule in held.document.rules}
     failing = turns.items_in_quarantine(rules)
     failed, again = f"its turn failed {ATTEMPTS_MAX} times in a row", "drop its file again to try again"
     reasons = [(rules[item], f"{failed}: {why}; {again}") for item, why in failing]
@@ -39,7 +40,7 @@ def quarantine_result(what: str, why: str) -> FlowResult:
     return FlowResult(message=message, severity="ERROR", event=LogEvent.QUARANTINED)
 
 
-def quarantine(services: Services, held: HeldBook, reasons: Sequence[tuple[Rule, str]]) -> None:
+def quarantine(services: Services, held: Read[Book], reasons: Sequence[tuple[Rule, str]]) -> None:
     """Put the rules into quarantine, each for its reason: first their notices and statuses, then the book.
 
     A crash in between leaves the rest to the next attempt. A rule that was dropped again meanwhile stays in force.
@@ -47,7 +48,7 @@ def quarantine(services: Services, held: HeldBook, reasons: Sequence[tuple[Rule,
     Raises:
         GenerationMoved: the book changed meanwhile.
     """
-    book, now = held.book, services.clock.now()
+    book, now = held.document, services.clock.now()
     for rule, reason in reasons:
         # With the firings so far from the last status; the rule's state is not read, because that may be what fails.
         present = services.rule_statuses.find(rule.dropped_name)
@@ -66,5 +67,5 @@ def quarantine(services: Services, held: HeldBook, reasons: Sequence[tuple[Rule,
         services.notices.publish(rule_quarantined(payload, now))
         services.rule_statuses.write(status)
         book = book.with_quarantined(replace(rule, quarantine=Quarantine(reason=reason, at=now)))
-    if book != held.book:
+    if book != held.document:
         services.rule_book.replace(held, book)

@@ -45,7 +45,7 @@ def tick_rules(services: Services, turns: Turns, *, reserved: float = 0.0) -> It
     else:
         message = "the arrivals that this tick could not count are left for the next"
         yield FlowResult(message=message, severity="WARNING")
-    yield from check_drops(services, turns, held.book, files.files, turns.until(reserved))
+    yield from check_drops(services, turns, held.document, files.files, turns.until(reserved))
 
 
 def _give_turns(services: Services, turns: Turns, until: datetime) -> Generator[FlowResult, None, bool]:
@@ -57,7 +57,7 @@ def _give_turns(services: Services, turns: Turns, until: datetime) -> Generator[
     """
     names = services.arrivals.names(turn.MOST_BATCHES)
     more = len(names) == turn.MOST_BATCHES
-    in_force = (rule for rule in services.rule_book.read().book.rules if rule.quarantine is None)
+    in_force = (rule for rule in services.rule_book.read().document.rules if rule.quarantine is None)
     rules = {rule_item(rule): rule for rule in in_force}
     items = turns.order(ItemKind.RULE, rules)
     counting = {item for item, rule in rules.items() if names and rule.new_data and rule.enabled}

@@ -91,9 +91,9 @@ def take_turn(
         try:
             return _try_turn(services, rule, held, decide, batches)
         except errors.GenerationMoved as moved:
-            lost, counted = moved, held.state.batches if held.state is not None else ""
+            lost, counted = moved, held.document.batches if held.document is not None else ""
         held = services.rule_states.read(rule.rule_id)
-        if batches and held.state is not None and held.state.batches != counted:
+        if batches and held.document is not None and held.document.batches != counted:
             break
     raise lost
 
@@ -101,7 +101,7 @@ def take_turn(
 def _try_turn(
     services: Services, rule: Rule, held: HeldState, decide: Decide, batches: Sequence[Batch]
 ) -> Turn:
-    base = state_for(rule, held.state, services.clock.now())
+    base = state_for(rule, held.document, services.clock.now())
     waiting = Waiting(services=services, rule=rule, state=base)
     counted = waiting.count(batches)
     state, earlier, failure = _launch_firing(services, rule, counted)
@@ -121,15 +121,15 @@ def _try_turn(
     if after.firing is None and state.firing is not None and after.last == state.last:
         _write(services, written, after, waiting)  # abandoned: a later turn must not find and launch it
     status = status_of(rule, after, now)
-    if status != status_of(rule, held.state, now):
+    if status != status_of(rule, held.document, now):
         services.rule_statuses.write(status)
     return Turn(results=(*earlier, *results, *launch))
 
 
 def _write(services: Services, held: HeldState, state: RuleState, waiting: Waiting) -> HeldState:
-    before = held.state.chunks if held.state is not None else ()
+    before = held.document.chunks if held.document is not None else ()
     state = replace(state, chunks=waiting.save(held.version))
-    if state == held.state:
+    if state == held.document:
         return held
     written = services.rule_states.replace(held, state)
     services.rule_data.delete([name for name in before if name not in state.chunks])

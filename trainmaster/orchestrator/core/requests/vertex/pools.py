@@ -37,30 +37,33 @@ def write_pools(spec: Fields, own: OwnDocument) -> None:
     environments: list[Variable] = []
     pools = list(spec.items("workerPoolSpecs"))
     for index, pool in enumerate(pools):
-        environments += _write_pool(pool, index, own, cluster)
+        _write_pool(pool, index, own, cluster, environments)
     if "chief" not in cluster.content and not (pools and pools[0].value and pools[0].kind_fault):
         translation.refuse(first, "missing: every job needs a chief", allowed=_PLACES)
     _write_replica_environment(environments, cluster)
 
 
-def _write_pool(pool: Fields, index: int, own: OwnDocument, cluster: OwnDocument) -> list[Variable]:
-    """The variables of the pool that name a replica environment."""
+def _write_pool(
+    pool: Fields, index: int, own: OwnDocument, cluster: OwnDocument, environments: list[Variable]
+) -> None:
+    """`environments` gets the variables of the pool that name a replica environment, which all pools share."""
     if index >= len(ROLES):
         problem = "no role is left for this pool"
         pool.translation.refuse(pool.path, problem, value=pool.value, allowed=_PLACES)
-        return []
-    if not isinstance(pool.value, Mapping):
-        if pool.value is not None:
-            pool.translation.refuse(pool.path, "expected a mapping", value=pool.value)
-        return []
-    if not any(map(number, pool.value.values())):
-        return []
+    elif pool.kind_fault and pool.value is not None:
+        pool.translation.refuse(pool.path, "expected a mapping", value=pool.value)
+    if (
+        index >= len(ROLES)
+        or not isinstance(pool.value, Mapping)
+        or not any(map(number, pool.value.values()))
+    ):
+        return
     role = cluster.inner(ROLES[index], pool.path)
     _write_count(pool, role)
     _write_machine(pool.fields("machineSpec"), role)
     write_disk(pool, "diskSpec", role)
     copy_keys(pool, role, inverse(in_camel_case(MOUNTS)))
-    return _write_program(pool, own if index == 0 else role)
+    _write_program(pool, own if index == 0 else role, environments)
 
 
 def _write_count(pool: Fields, role: OwnDocument) -> None:
@@ -105,40 +108,28 @@ def _write_replica_environment(environments: list[Variable], cluster: OwnDocumen
         cluster.translation.refuse(path, problem, value=values, repair=repair)
 
 
-def _write_program(pool: Fields, own: OwnDocument) -> list[Variable]:
-    """Each pool names its own program, so that no role takes anything from another.
-
-    Returns:
-        The program's variables that name a replica environment, which all pools share.
-    """
+def _write_program(pool: Fields, own: OwnDocument, environments: list[Variable]) -> None:
+    """Each pool names its own program, so that no role takes anything from another."""
     container, package = (pool.fields(key) for key in _PROGRAMS)
     both = pool.present(_PROGRAMS)
     if len(both) > 1:
         problem, repair = "a pool runs a container or Python packages, not both", "remove one of the two"
         pool.translation.refuse(pool.path, problem, value=both, allowed=_ALLOWED, repair=repair)
     if pool.has("containerSpec"):
-        return _write_container(container, own)
-    if pool.has("pythonPackageSpec"):
-        return _write_package(package, own)
-    own.translation.place((*own.path, "image"), pool.path)
-    pool.translation.refuse(pool.path, "the pool has nothing to run", allowed=_ALLOWED)
-    return []
+        if not container.has("imageUri") and not container.kind_fault:
+            # Without an image the role would inherit the chief's.
+            container.refuse("imageUri", "missing", allowed="a container image")
+        copy_keys(container, own, {"imageUri": "image", "command": "command"})
+        _write_arguments(container, own, environments)
+    elif pool.has("pythonPackageSpec"):
+        copy_keys(package, own.inner("python_package", package.path), _PACKAGE_KEYS)
+        _write_arguments(package, own, environments)
+    else:
+        own.translation.place((*own.path, "image"), pool.path)
+        pool.translation.refuse(pool.path, "the pool has nothing to run", allowed=_ALLOWED)
 
 
-def _write_container(container: Fields, own: OwnDocument) -> list[Variable]:
-    if not container.has("imageUri") and not container.kind_fault:
-        # Without an image the role would inherit the chief's.
-        container.refuse("imageUri", "missing", allowed="a container image")
-    copy_keys(container, own, {"imageUri": "image", "command": "command"})
-    return _write_arguments(container, own)
-
-
-def _write_package(package: Fields, own: OwnDocument) -> list[Variable]:
-    copy_keys(package, own.inner("python_package", package.path), _PACKAGE_KEYS)
-    return _write_arguments(package, own)
-
-
-def _write_arguments(program: Fields, own: OwnDocument) -> list[Variable]:
+def _write_arguments(program: Fields, own: OwnDocument, environments: list[Variable]) -> None:
     copy_keys(program, own, {"args": "args"}, lambda fields, name: literal(fields.get(name)))
     env = own.inner("env", program.at("env"), there=False)
     entries = list(program.mappings("env", "expected a mapping with name and value"))
@@ -146,22 +137,22 @@ def _write_arguments(program: Fields, own: OwnDocument) -> list[Variable]:
         repair = "write each as '- name: NAME' and below it 'value: VALUE'"
         program.refuse("env", "expected a list of names and values", repair=repair)
         env.content |= entries.pop().pass_over()
-    ours = [entry for entry in entries if not _write_variable(entry, env)]
-    environments = [(entry.at("value"), entry.get("value")) for entry in ours]
+    for entry in entries:
+        _write_variable(entry, env, environments)
     if env.content:
         own.content["env"] = env.content
-    return environments
 
 
-def _write_variable(entry: Fields, env: OwnDocument) -> bool:
-    """False for the name of the replica environment. Every other name of ours stays for the policy to refuse."""
+def _write_variable(entry: Fields, env: OwnDocument, environments: list[Variable]) -> None:
+    """Every other name of ours than that of the replica environment stays for the policy to refuse."""
     name, value = entry.get("name"), entry.get("value")
-    if not isinstance(name, str):
+    if name == REPLICA_ENVIRONMENT:
+        environments.append((entry.at("value"), value))
+    elif not isinstance(name, str):
         entry.refuse("name", "expected a name", value=name)
     elif name in env.content:
         entry.refuse("name", "duplicate variable", repair="keep one of the two")
-    elif name != REPLICA_ENVIRONMENT:
+    else:
         # Of a value that is a string nothing can be wrong but the name.
         wrong = "name" if isinstance(value, str) else "value"
         env.put(name, "" if value is None else value, entry.at(wrong))
-    return name != REPLICA_ENVIRONMENT

@@ -12,7 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from trainmaster.orchestrator.core.documents.faults import (
     MAX_COLLECTED,
@@ -77,18 +77,39 @@ def iter_places(text: str, *, as_json: bool, enters: Callable[[str], bool]) -> I
     yield from yaml_places(text, enters)
 
 
-@dataclass(kw_only=True)
-class _Open:
-    """A list or object that is being read; `path` None: what it holds is not asked for."""
-
-    path: str | None
-    index: int | None
-    """Of the next item; None in an object."""
-    key: tuple[str, TextPlace] | None = None
-
-
 def _json_places(text: str, enters: Callable[[str], bool]) -> Iterator[Found]:
-    within: list[_Open] = []
+    tokens = _json_tokens(text)
+
+    def value(path: str, key: TextPlace, word: str, here: TextPlace) -> Iterator[Found]:
+        """The places of the value with this first token, and of what is in it."""
+        opens = word in "{["
+        yield path, key, None if opens else here
+        if opens and enters(path):
+            yield from inside(path, is_object=word == "{")
+        elif opens:
+            depth = 1
+            while depth:  # of any text, so it does not recurse
+                word, _ = next(tokens)
+                depth += (word in "{[") - (word in "}]")
+
+    def inside(path: str, *, is_object: bool) -> Iterator[Found]:
+        index = 0
+        for word, key in tokens:
+            if word in "}]":
+                return
+            if word == ",":
+                index += 1
+            elif is_object:
+                next(tokens)  # the colon
+                yield from value(path + json_step(str(json.loads(word))), key, *next(tokens))
+            else:
+                yield from value(f"{path}[{index}]", key, word, key)
+
+    first, here = next(tokens)
+    yield from value("$", here, first, here)
+
+
+def _json_tokens(text: str) -> Iterator[tuple[str, TextPlace]]:
     line, line_start, at = 1, 0, 0
     for token in _TOKEN.finditer(text):
         # Looked for between two tokens only: a search from the start, or back through a long line, would be quadratic.
@@ -96,32 +117,7 @@ def _json_places(text: str, enters: Callable[[str], bool]) -> Iterator[Found]:
         if ends:
             line, line_start = line + ends, text.rfind("\n", at, token.start()) + 1
         at, word = token.start(), token[0]
-        here = TextPlace(line=line, column=at - line_start + 1, length=len(word), end_line=line)
-        inner = within[-1] if within else None
-        match word:
-            case ":":
-                continue
-            case ",":
-                if inner is not None:
-                    inner.index, inner.key = None if inner.index is None else inner.index + 1, None
-                continue
-            case "}" | "]":
-                within.pop()
-                continue
-        if inner is not None and inner.index is None and inner.key is None:
-            inner.key = (json_step(str(json.loads(word))) if inner.path is not None else "", here)
-            continue
-        path, key = "$", here
-        if inner is not None:
-            step, key = inner.key or (f"[{inner.index}]", here)
-            path = "" if inner.path is None else inner.path + step
-        opens = word in "{["
-        if path:
-            yield path, key, None if opens else here
-        if opens:
-            within.append(
-                _Open(path=path if path and enters(path) else None, index=0 if word == "[" else None)
-            )
+        yield word, TextPlace(line=line, column=at - line_start + 1, length=len(word), end_line=line)
 
 
 __all__ = ["MAX_DEPTH", "Document", "is_json", "is_too_deep", "parse_document"]

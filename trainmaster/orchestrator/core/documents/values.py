@@ -8,7 +8,7 @@ In an unvalidated document, a value of another type than expected counts as abse
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -142,6 +142,19 @@ def iter_texts(value: object, path: Path = ()) -> Iterator[tuple[Path, str, bool
         case list() | tuple():
             for index, part in enumerate(value):
                 yield from iter_texts(part, (*path, index))
+
+
+def with_strings(document: object, change: Callable[[str, Path], str], path: Path = ()) -> object:
+    """The document with each string value changed, which may depend on its path; keys stay."""
+    match document:
+        case str():
+            return change(document, path)
+        case Mapping():
+            return {key: with_strings(part, change, (*path, str(key))) for key, part in document.items()}
+        case list() | tuple():
+            return [with_strings(part, change, (*path, index)) for index, part in enumerate(document)]
+        case _:
+            return document
 
 
 def parse_seconds(text: str) -> int | None:

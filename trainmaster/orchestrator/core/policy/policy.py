@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from ipaddress import ip_address, ip_network
-from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.faults import listed
+from trainmaster.orchestrator.core.documents.values import Path, with_strings
 from trainmaster.orchestrator.core.names import in_team, object_uri
 from trainmaster.orchestrator.core.policy.admission import Admission, normalize_admission
 from trainmaster.orchestrator.core.policy.pools import RunPool, pool_problems
@@ -250,7 +250,14 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
         ValueError: the document is not a policy, has an unknown name in `${…}`, an invalid NFS network, teams that are
             ambiguous, impossible pools, or receivers to which nothing may be sent.
     """
-    policy = decoded(Policy, _with_names(_spelled_out(document), names))
+
+    def with_names(text: str, _: Path) -> str:
+        unknown = [name for name in _NAME.findall(text) if name not in names]
+        if unknown:
+            raise ValueError(f"{text!r} names ${{{unknown[0]}}}; allowed: {listed(sorted(names))}")
+        return _NAME.sub(lambda match: names[match[1]], text)
+
+    policy = decoded(Policy, with_strings(_spelled_out(document), with_names))
     models_bucket, project = names.get("models_bucket", ""), names.get("project", "")
     policy = replace(policy, team=None, models_bucket=models_bucket, project=project)
     for network in policy.nfs_servers:
@@ -284,23 +291,6 @@ def _spelled_out(document: object) -> object:
             "refused": [{"names": [row]} if isinstance(row, str) else row for row in rows],
         }
     return spelled
-
-
-# Any: a JSON document.
-def _with_names(value: Any, names: Mapping[str, str]) -> Any:
-    """The document with every `${…}` replaced by the deployment's name."""
-    match value:
-        case Mapping():
-            return {key: _with_names(part, names) for key, part in value.items()}
-        case list():
-            return [_with_names(part, names) for part in value]
-        case str():
-            unknown = [name for name in _NAME.findall(value) if name not in names]
-            if unknown:
-                raise ValueError(f"{value!r} names ${{{unknown[0]}}}; allowed: {listed(sorted(names))}")
-            return _NAME.sub(lambda match: names[match[1]], value)
-        case _:
-            return value
 
 
 def glob_matches(pattern: str, text: str) -> bool:

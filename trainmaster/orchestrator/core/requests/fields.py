@@ -1,7 +1,7 @@
 """A mapping in the spelling of a Google API, read key by key."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -209,19 +209,12 @@ def copy_keys(written: Fields, own: OwnDocument, keys: Mapping[str, str], read: 
             if theirs in REPEATED:
                 own.translation.place((*own.path, ours, 0), written.member_at(theirs, 0))
         elif theirs in REPEATED:
-            _copy_members(written.mappings(theirs), own, ours, inside)
+            for index, part in enumerate(written.mappings(theirs)):
+                copy_keys(part, own.member(ours, index, part.path), inside)
             own.translation.place((*own.path, ours), written.at(theirs))
         else:
             part = written.fields(theirs)
             copy_keys(part, own.inner(ours, part.path, there=written.has(theirs)), inside)
-
-
-def _copy_members(parts: Iterable[Fields], own: OwnDocument, ours: str, keys: Mapping[str, str]) -> None:
-    for number_of_part, part in enumerate(parts):
-        member = OwnDocument(own.translation, (*own.path, ours, number_of_part))
-        own.translation.place(member.path, part.path)
-        copy_keys(part, member, keys)
-        own.content.setdefault(ours, []).append(member.content)
 
 
 def inverse(names: Mapping[str, str]) -> dict[str, str]:

@@ -118,6 +118,13 @@ class OwnDocument:
         self.put(key, inner.content if there else None, written)
         return inner
 
+    def member(self, key: str, index: int, written: Path) -> Self:
+        """A mapping at the end of the list under the key."""
+        member = type(self)(self.translation, (*self.path, key, index))
+        self.translation.place(member.path, written)
+        self.content.setdefault(key, []).append(member.content)
+        return member
+
 
 UNKNOWN_MOST = 10
 """Unknown keys of one mapping; one with more is something else than a misspelt request."""

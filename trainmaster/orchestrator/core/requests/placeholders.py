@@ -12,11 +12,11 @@ fires: retraining/filling.py. Files of Google's tools have no placeholders: thei
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, Suggestions, nearest
-from trainmaster.orchestrator.core.documents.values import Path, list_at, text_at
+from trainmaster.orchestrator.core.documents.values import Path, list_at, text_at, with_strings
 from trainmaster.orchestrator.core.names import has_form_of_run_id
 from trainmaster.orchestrator.core.requests.draft import Draft
 
@@ -67,19 +67,6 @@ def _with_values(text: str, names: Mapping[str, str], *, unescape: bool = False)
         return names.get(match["name"], match[0])
 
     return _DEPLOYMENT.sub(of, text)
-
-
-def with_strings(document: object, change: Callable[[str, Path], str], path: Path = ()) -> object:
-    """The document with each string value changed, which may depend on its path; keys stay."""
-    match document:
-        case str():
-            return change(document, path)
-        case Mapping():
-            return {key: with_strings(part, change, (*path, str(key))) for key, part in document.items()}
-        case list() | tuple():
-            return [with_strings(part, change, (*path, index)) for index, part in enumerate(document)]
-        case _:
-            return document
 
 
 def literal(value: object) -> object:

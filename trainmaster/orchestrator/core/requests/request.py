@@ -108,17 +108,9 @@ class Request:
 _ELSEWHERE = "store data where the trainer can read it, and pass its location in args"
 
 
-def too_large(
-    size_bytes: int,
-    *,
-    what: str = "a request",
-    at_most: int = MAX_REQUEST_BYTES,
-    repair: str = _ELSEWHERE,
-) -> Refused | None:
-    """The refusal of a request, or of another kind of file, by its size alone, before any of it is read."""
-    if size_bytes <= at_most:
-        return None
-    return oversized_refusal(what=what, at_most=at_most, repair=repair, found=f"{size_bytes} bytes")
+def too_large(size_bytes: int) -> Refused | None:
+    """The refusal of a request by its size alone, before any of it is read."""
+    return oversized_refusal(found=f"{size_bytes} bytes") if size_bytes > MAX_REQUEST_BYTES else None
 
 
 def oversized_refusal(
@@ -128,7 +120,7 @@ def oversized_refusal(
     repair: str = _ELSEWHERE,
     found: str = "",
 ) -> Refused:
-    """The refusal of a file whose reading ended at the limit: its size is not known, unless `found` tells it."""
+    """The refusal of a request, or another kind of file. Without `found`, its reading ended at the limit."""
     return refusal_of(
         problem=f"the file is too large for {what}",
         found=found or f"more than {at_most} bytes",

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, Suggestions, nearest
-from trainmaster.orchestrator.core.documents.values import Path, iter_texts
+from trainmaster.orchestrator.core.documents.values import Path, iter_texts, with_strings
 from trainmaster.orchestrator.core.requests.placeholders import (
     DEPLOYMENT,
     PLACEHOLDER,
@@ -23,7 +23,6 @@ from trainmaster.orchestrator.core.requests.placeholders import (
     TRIAL,
     holds_placeholders,
     literal,
-    with_strings,
     without_deployment,
 )
 

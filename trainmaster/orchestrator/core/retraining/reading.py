@@ -27,7 +27,7 @@ from trainmaster.orchestrator.core.policy.policy import Policy
 from trainmaster.orchestrator.core.policy.teams import may_watch, template_folder
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_lines
 from trainmaster.orchestrator.core.requests.placeholders import with_deployment
-from trainmaster.orchestrator.core.requests.request import oversized_refusal, too_large
+from trainmaster.orchestrator.core.requests.request import oversized_refusal
 from trainmaster.orchestrator.core.retraining import request_check
 from trainmaster.orchestrator.core.retraining.book import MAX_RULES, Book, loops_of
 from trainmaster.orchestrator.core.retraining.condition import Condition, condition_from, placed_members
@@ -117,12 +117,12 @@ def parse_rule(
 
 def rule_too_large(size_bytes: int) -> Refused | None:
     """The refusal of a rule that is too large, before any of it is read."""
-    return too_large(size_bytes, what="a rule", at_most=MAX_RULE_BYTES, repair=_SHORTEN)
+    return oversized_rule(f"{size_bytes} bytes") if size_bytes > MAX_RULE_BYTES else None
 
 
-def oversized_rule() -> Refused:
+def oversized_rule(found: str = "") -> Refused:
     """The same, for a rule of which only the beginning was read: its event gave a smaller size."""
-    return oversized_refusal(what="a rule", at_most=MAX_RULE_BYTES, repair=_SHORTEN)
+    return oversized_refusal(what="a rule", at_most=MAX_RULE_BYTES, repair=_SHORTEN, found=found)
 
 
 def _read(content: bytes, dropped_name: str) -> Document:

@@ -250,9 +250,8 @@ def _write_hyperparameters(job: LegacyJob) -> None:
 
 
 def _write_metric(written: Fields, tuning: OwnDocument) -> None:
-    metric = OwnDocument(tuning.translation, (*tuning.path, "metrics", 0))
-    tuning.put("metrics", [metric.content], written.path)
-    metric.translation.place(metric.path, written.path)
+    tuning.put("metrics", [], written.path)
+    metric = tuning.member("metrics", 0, written.path)
     tag = written.get("hyperparameterMetricTag")
     metric.put("id", DEFAULT_TAG if tag is None else tag, written.at("hyperparameterMetricTag"))
     # A word that is none of these is a fault already; the schema need not miss the goal too.

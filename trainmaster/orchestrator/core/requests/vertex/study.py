@@ -1,7 +1,6 @@
 """A studySpec and its trial counts, as the API spells them, in the project's dialect."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.requests import study as tables
@@ -34,8 +33,9 @@ def write_tuning(job: Fields, own: OwnDocument) -> None:
     counts = {"parallelTrialCount": "parallel_trials", "maxFailedTrialCount": "max_failed_trials"}
     copy_keys(job, tuning, counts, Fields.number)
     study = job.fields("studySpec")
-    metrics = [_metric(metric, index, tuning) for index, metric in enumerate(study.items("metrics"))]
-    tuning.put("metrics", metrics, study.at("metrics"))
+    tuning.put("metrics", [], study.at("metrics"))
+    for index, metric in enumerate(study.items("metrics")):
+        _write_metric(metric, tuning.member("metrics", index, metric.path))
     parameters = tuning.inner("parameters", study.at("parameters"))
     for parameter in study.items("parameters"):
         _write_parameter(parameter, parameters)
@@ -45,9 +45,7 @@ def write_tuning(job: Fields, own: OwnDocument) -> None:
     _write_stop_study(study, tuning)
 
 
-def _metric(metric: Fields, index: int, tuning: OwnDocument) -> dict[str, Any]:
-    own = OwnDocument(tuning.translation, (*tuning.path, "metrics", index))
-    own.translation.place(own.path, metric.path)
+def _write_metric(metric: Fields, own: OwnDocument) -> None:
     copy_keys(metric, own, {"metricId": "id"})
     # Unspecified means maximize, says the service.
     goal = metric.word("goal", GOALS) if metric.has("goal") else "maximize"
@@ -55,7 +53,6 @@ def _metric(metric: Fields, index: int, tuning: OwnDocument) -> dict[str, Any]:
     if metric.has("safetyConfig"):
         safety = own.inner("safety", metric.at("safetyConfig"))
         copy_keys(metric.fields("safetyConfig"), safety, inverse(tables.SAFETY))
-    return own.content
 
 
 def named_parameter(spec: Fields, key: str, parameters: OwnDocument) -> OwnDocument | None:
@@ -83,10 +80,8 @@ def _write_parameter(spec: Fields, parameters: OwnDocument) -> None:
         own.put("type", _TYPES[kind], spec.at(kind))
         _write_values(spec.fields(kind), own)
     own.put("scale", spec.word("scaleType", _SCALES), spec.at("scaleType"))
-    written = enumerate(spec.items("conditionalParameterSpecs"))
-    conditions = [_condition(condition, index, own) for index, condition in written]
-    if conditions:
-        own.content["conditional"] = conditions
+    for index, condition in enumerate(spec.items("conditionalParameterSpecs")):
+        _write_condition(condition, own.member("conditional", index, condition.path))
 
 
 def _write_values(ranged: Fields, own: OwnDocument) -> None:
@@ -102,9 +97,7 @@ def _write_values(ranged: Fields, own: OwnDocument) -> None:
         own.put(ours, number(found) if kind == "integer" else found, ranged.at(theirs))
 
 
-def _condition(condition: Fields, index: int, parameter: OwnDocument) -> dict[str, Any]:
-    own = OwnDocument(parameter.translation, (*parameter.path, "conditional", index))
-    own.translation.place(own.path, condition.path)
+def _write_condition(condition: Fields, own: OwnDocument) -> None:
     own.translation.place((*own.path, "when"), condition.path)
     for kind, key in tables.PARENTS.items():
         if not condition.has(key):
@@ -117,7 +110,6 @@ def _condition(condition: Fields, index: int, parameter: OwnDocument) -> dict[st
     parameters = OwnDocument(own.translation, (*own.path, "parameters"))
     own.content["parameters"] = parameters.content
     _write_parameter(condition.fields("parameterSpec"), parameters)
-    return own.content
 
 
 def _write_early_stopping(study: Fields, tuning: OwnDocument) -> None:

@@ -211,7 +211,7 @@ def _read(services: Services, content: StoredObject | bytes) -> Document | Refus
         found = services.inbox.read(bucket, name, content.generation, max_bytes=MAX_REQUEST_BYTES)
     except ObjectTooLarge:
         return oversized_refusal()
-    return parse_document(found, as_json=name.lower().endswith(".json"))
+    return parse_document(found.content, as_json=name.lower().endswith(".json"))
 
 
 def _read_message(content: bytes) -> Document | Refused:

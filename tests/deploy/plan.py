@@ -11,7 +11,7 @@ from typing import Any
 from tests.deploy.hcl import TERRAFORM
 
 PROJECT, REGION, NUMBER = "parity-project", "europe-west4", "123456789012"
-NOTIFY = {
+NOTIFY: dict[str, dict[str, Any]] = {
     "ops": {"secret": "hmac"},
     "chat": {"secret": "hmac"},
     "mail": {"to": ["a@example.com", "b@example.com"]},

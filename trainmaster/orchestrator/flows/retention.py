@@ -46,15 +46,15 @@ def clean(services: Services) -> Iterator[FlowResult]:
     if policy is None or not policy.retention:
         return
     held = services.retained.read()
-    is_due = held.round is None or held.round.is_due(services.clock.now())
-    if not is_due and held.round is not None and held.round.is_over:
+    is_due = held.document is None or held.document.is_due(services.clock.now())
+    if not is_due and held.document is not None and held.document.is_over:
         return
     active, has_more = services.ledger.active()
     if has_more:
         return
     cleaning = _Cleaning(services, policy.retention, active)
     try:
-        ended = cleaning.continue_round(None if is_due else held.round, held)
+        ended = cleaning.continue_round(None if is_due else held.document, held)
     except GenerationMoved:
         return  # another tick is at it
     except TrainmasterError as error:
@@ -67,7 +67,7 @@ def clean(services: Services) -> Iterator[FlowResult]:
 def ask_for_round(services: Services) -> None:
     """The next tick begins a round, or does so when the one under way has ended. Safe to repeat."""
     held, now = services.retained.read(), services.clock.now()
-    known = held.round or Round(began_at=now, ended_at=now)
+    known = held.document or Round(began_at=now, ended_at=now)
     services.retained.replace(held, replace(known, asked_at=now))
 
 

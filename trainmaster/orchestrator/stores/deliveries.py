@@ -26,7 +26,7 @@ class Deliveries(Store):
         Raises:
             GenerationMoved: the object kept changing.
         """
-        self._write_newer(
+        self._change(
             deliveries_object(made.id, made.time),
             lambda content: encoded(merged(parse_deliveries(content), made)),
             MAX_MARK_BYTES,

@@ -1,29 +1,24 @@
 """The round of the policy's retention, and the objects that it removes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
 from trainmaster.orchestrator.core import names
 from trainmaster.orchestrator.core.champions.champion import Champion
-from trainmaster.orchestrator.core.documents.codec import decoded, encoded, json_bytes
+from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.retention.cleaning import Round
 from trainmaster.orchestrator.core.runs.drop_status import status_object_of
 from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, IndexRow, parse_row
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.sizes import MAX_CHAMPION_BYTES, MAX_ROUND_BYTES
-from trainmaster.orchestrator.stores.store import Store
+from trainmaster.orchestrator.stores.store import Read, Store
 
 ROUND_OBJECT = "retention.json"
 
 
-@dataclass(frozen=True, kw_only=True)
-class HeldRound:
-    """The round as it was read, and the version that a replacement must name."""
-
-    round: Round | None
-    version: int
+HeldRound = Read[Round | None]
+"""The last round; None before the first."""
 
 
 class Retained(Store):
@@ -35,18 +30,16 @@ class Retained(Store):
         Raises:
             DocumentDamaged: the object holds something else.
         """
-        found, version, _ = self._parse(ROUND_OBJECT, partial(decoded, Round), MAX_ROUND_BYTES)
-        return HeldRound(round=found, version=version)
+        return self._parse(ROUND_OBJECT, partial(decoded, Round), MAX_ROUND_BYTES)
 
     def replace(self, held: HeldRound, changed: Round) -> HeldRound:
-        """Write the round, if it is still at `held.version`.
+        """Write the round, if it is still at the version that was read.
 
         Raises:
             GenerationMoved: another tick changed it first, or an order.
         """
-        content = json_bytes(encoded(changed))
-        version = self.objects.write(self.bucket, ROUND_OBJECT, content, if_generation=held.version)
-        return HeldRound(round=changed, version=version)
+        replaced = self._replace(ROUND_OBJECT, held, changed)
+        return HeldRound(document=changed, version=replaced.version, raw=replaced.raw)
 
     def uri(self) -> str:
         """The round's URI."""
@@ -59,7 +52,7 @@ class Retained(Store):
             DocumentDamaged: what should be a champion is something else.
         """
         for listed in self.objects.listing(self.bucket, names.CHAMPIONS_PREFIX):
-            champion, _, _ = self._parse(listed.name, partial(decoded, Champion), MAX_CHAMPION_BYTES)
+            champion = self._parse(listed.name, partial(decoded, Champion), MAX_CHAMPION_BYTES).document
             if champion is not None:
                 reigns = (*champion.history, *([champion.current] if champion.current else []))
                 yield from (reign.run_id for reign in reigns)

@@ -281,6 +281,7 @@ def test_all_faults_of_what_is_reserved_and_reached_come_at_once() -> None:
             of({**H100, "reservation_affinity": {**RESERVED, "reservation_affinity_type": "NO_RESERVATION"}}),
             [f"cluster.chief.reservation_affinity.{key}" for key in ("key", "values")],
         ),
+        (of({**H100, "reservation_affinity": {"type": "ANY"}}), ["cluster.chief.reservation_affinity.type"]),
         ({"scheduling": {"retries": 1e30}}, ["scheduling.retries"]),
         ({"fallbacks": [{"scheduling": {"retry_on": ["x"]}}]}, ["fallbacks[0].scheduling.retry_on"]),
     ],

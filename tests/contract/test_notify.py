@@ -41,7 +41,7 @@ class NoticeWorld(World):
         self.receivers = MemoryReceivers(secrets=dict(SECRETS))
 
     def delivery(self, notice: Notice, boundary: Boundary | None = None) -> Iterator[FlowResult]:
-        """A delivery that begins when its first result is asked for."""
+        """A delivery that begins with its first result."""
         data = base64.b64encode(json_line(cloud_event(notice, SOURCE)).encode()).decode()
         message = pubsub_message(self.envelope({"message": {"messageId": "1", "data": data}}))
         return iter(send_notice(self.services(boundary), self.receivers, message))
@@ -243,7 +243,7 @@ def test_two_deliveries_of_one_event_at_once_keep_what_the_other_has_finished() 
 
 
 def test_receivers_that_never_answer_well_change_nothing_of_a_run() -> None:
-    """Neither what a run does nor its order: the receivers have a subscription of their own."""
+    """Neither what a run does nor its order: the receivers have a separate subscription."""
     traces = []
     for receivers in ((), (OPS, SLACK)):
         world, boundary = NoticeWorld(*receivers), Boundary()

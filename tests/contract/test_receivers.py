@@ -35,7 +35,7 @@ class Server(ThreadingHTTPServer):
         self.got: list[tuple[str, dict[str, str], bytes]] = []
 
     def handle_error(self, *_: object) -> None:
-        """A client that leaves is no news."""
+        """Clients may leave."""
 
 
 class Handler(BaseHTTPRequestHandler):

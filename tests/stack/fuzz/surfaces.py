@@ -230,6 +230,7 @@ _EVENTS: Mapping[str, tuple[str, list[Any]]] = {
     "on_image_pushed": (_MESSAGE, shapes.pubsub_data(seeds.PUSHES)),
     "on_alert": (_MESSAGE, shapes.pubsub_data(seeds.ALERTS)),
     "on_notice": (_MESSAGE, shapes.pubsub_data(seeds.NOTICES)),
+    "on_notice_out": (_MESSAGE, shapes.pubsub_data(seeds.NOTICES)),
 }
 """By entry point, the type of its events, and their data."""
 

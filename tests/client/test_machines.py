@@ -1,6 +1,7 @@
 """What a user sees of a running job's machines: sparklines by replica, a line with the reason, or nothing."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from starlette.routing import Route
 from tests.cli.runs.records import run_of
 from tests.client.served import run_record
 from trainmaster.client.clients import Clients
-from trainmaster.client.context import Context
+from trainmaster.client.context import Context, context_in_cloud
 from trainmaster.client.shown.machine_lines import REPLICAS_SHOWN, now_facts, now_lines, sparkline
 from trainmaster.client.watch.machines import MachinesNow, MachinesWatch, read_machines
 from trainmaster.orchestrator.core.completion.machine_metrics import MachineMetric, MetricQuery, list_series
@@ -44,10 +45,7 @@ def reading() -> Reading:
 
 
 def context(url: str) -> Context:
-    buckets: dict[str, Any] = {
-        f"{name}_bucket": name for name in ("inbox", "ledger", "models", "champions", "data")
-    }
-    return Context(project="p", region="us-central1", monitoring_host=url, logging_host=url, **buckets)
+    return replace(context_in_cloud("p", "us-central1"), monitoring_host=url, logging_host=url)
 
 
 def sampled() -> Samples:

@@ -138,7 +138,7 @@ the end of a run sees the champion after it."""
 class Finished:
     """The record with the steps that are done. `problems` has the reason for each other one that was run.
 
-    `ran`: whether any step was due.
+    `ran`: whether any step was due, but for one that only waits for samples.
     """
 
     held: Held
@@ -176,6 +176,8 @@ def finish_run(
         if isinstance(outcomes[name], str):
             end.waiting.add(name)
     held = _record_outcomes(end, outcomes)
+    if isinstance(outcomes.get(UTILIZATION), str):  # its samples come minutes later, which is no news
+        del outcomes[UTILIZATION]
     left = {name: outcome for name, outcome in outcomes.items() if outcome is not None}
     problems = tuple(f"step {name!r} has not finished: {outcome}" for name, outcome in left.items())
     is_finished = all(is_over(held.record, name) for name in steps)
@@ -184,7 +186,7 @@ def finish_run(
     for outcome in left.values():
         if isinstance(outcome, Exception) and not isinstance(outcome, TrainmasterError):
             raise outcome
-    return Finished(held=held, problems=problems, ran=bool(due))
+    return Finished(held=held, problems=problems, ran=bool(outcomes))
 
 
 def refresh_status(services: Services, held: Held, message: str) -> FlowResult:

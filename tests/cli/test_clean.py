@@ -1,0 +1,83 @@
+"""`trainmaster clean` on a real storage server, with records of old runs; tests/e2e/test_how_to_pages.py removes some."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.client.served import PROJECT, Served, deployment, run_record, served_context
+from trainmaster.client.submission.terms import schema
+from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT, record_object
+from trainmaster.orchestrator.core.runs.index import IndexRow, index_object, row_metadata
+from trainmaster.orchestrator.core.runs.states import RunState
+
+FIRST = IndexRow(
+    run_id="cassava-20260101t000000-0000000001",
+    created_at=datetime(2026, 1, 1, tzinfo=UTC),
+    state=RunState.SUCCEEDED,
+    source="upload",
+    generation=1,
+    updated_at=datetime(2026, 1, 1, 1, tzinfo=UTC),
+    model_name="cassava",
+)
+SECOND = replace(
+    FIRST, run_id="cassava-20260102t000000-0000000002", created_at=datetime(2026, 1, 2, tzinfo=UTC)
+)
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Iterator[Served]:
+    with served_context(tmp_path, publishes=True) as served:
+        for row in (FIRST, SECOND):
+            output = f"gs://{PROJECT}-models/cassava/{row.run_id}"
+            record = run_record(run_id=row.run_id)
+            record["request"]["output_uri"] = output
+            record["model"]["uri"] = f"{output}/model/"
+            served.write("ledger", record_object(row.run_id), record)
+            blob = served.clients.storage.bucket(f"{PROJECT}-ledger").blob(
+                index_object(row.created_at, row.run_id)
+            )
+            blob.metadata = row_metadata(row)
+            blob.upload_from_string("1")
+            served.write("models", f"cassava/{row.run_id}/model/weights", {"a": 1})
+        yield served
+
+
+def keep(context: Served, **retention: object) -> None:
+    document = deployment()
+    document["policy"]["retention"] = retention
+    context.write("ledger", DEPLOYMENT_OBJECT, document)
+
+
+def test_the_plan_names_what_goes_with_its_size_and_why_the_rest_stays(context: Served) -> None:
+    keep(context, runs={"older_than_days": 30}, models={"older_than_days": 30})
+    shown = context.trainmaster("clean", "--plan")
+    assert [line.split() for line in shown.out.splitlines()] == [
+        ["MODEL", "RUNS", "CHECKPOINTS", "MODELS", "OBJECTS", "SIZE"],
+        ["cassava", "1", "0", "1", "1", "8", "bytes"],
+    ]
+    assert shown.err.splitlines() == [
+        "1 model kept: it is the newest model of its name",
+        "1 run kept: its model stays",
+        "Of 1 run: 1 object of the models bucket, 8 bytes.",
+    ]
+    plan = json.loads(context.trainmaster("clean", "--plan", "-o", "json").out)
+    jsonschema.validate(plan, schema("clean_plan.v1"))
+    assert [(run["run_id"], run["parts"]) for run in plan["runs"]] == [
+        (SECOND.run_id, []),
+        (FIRST.run_id, ["runs", "models"]),
+    ]
+
+
+def test_nothing_is_ordered_without_a_policy_or_a_yes(context: Served) -> None:
+    refused = context.trainmaster("clean", "--yes")
+    assert (refused.status, "The policy has no `retention`" in refused.err) == (2, True)
+    keep(context, models={"keep_last": 1})
+    unasked = context.trainmaster("clean")
+    assert (unasked.status, "--yes" in unasked.err) == (2, True)
+    keep(context, models={"keep_last": 2})
+    assert context.trainmaster("clean").status == 0  # nothing goes, so nobody is asked

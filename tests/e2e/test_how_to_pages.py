@@ -130,6 +130,7 @@ def test_the_alias_in_the_model_registry_follows_the_champion_for_gcloud_and_the
     with_sdk = 'eval "$(trainmaster stack env --gateway)" && python champion.py'
     seen = reader.run(with_sdk)
     assert f"2 {second}\n" in seen
+    assert "1 ['default']\n2 ['champion']\n" in seen
     assert re.search(rf"run: {second}\nfiles: gs://trainmaster-local-champions/starter/{second}/\n", seen)
     reader.follow("Roll back")
     assert f"1 {first}\n" in reader.run(with_sdk)

@@ -22,7 +22,6 @@ from trainmaster.orchestrator.core.errors import (
     JobNotFound,
     ObjectGone,
     ObjectTooLarge,
-    ServiceFailed,
 )
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind, job_name, job_region, location_region
 from trainmaster.orchestrator.core.names import RUN_LABEL, object_uri
@@ -432,10 +431,9 @@ class MemoryModels:
         self._ends_at[operation] = self._clock.now() + timedelta(seconds=self.UPLOAD_S)
         return operation
 
-    def check_upload(self, operation: str) -> None:
+    def why_upload_failed(self, operation: str) -> str:
         self.versions("")
-        if operation in self._failed:
-            raise ServiceFailed("Vertex AI", "upload the model", self._failed[operation])
+        return self._failed.get(operation, "")
 
     def version_with_alias(self, model_id: str, alias: str) -> ModelVersion | None:
         number = self.aliases.get((model_id, alias))

@@ -79,10 +79,9 @@ def test_versions_are_found_by_their_run_and_the_alias_is_on_one(
     registry, wait = models
     assert registry.versions_of_run(NAME, "a") is None
     first = present(registry.upload(upload("a"), is_first=True))
-    registry.check_upload(first)
     assert registry.upload(upload("b"), is_first=True) is None
     wait(first)
-    registry.check_upload(first)
+    assert registry.why_upload_failed(first) == ""
     assert registry.versions_of_run(NAME, "b") == []
     wait(present(registry.upload(upload("b"), is_first=False)))
     wait(present(registry.upload(upload("a"), is_first=False)))
@@ -94,7 +93,9 @@ def test_versions_are_found_by_their_run_and_the_alias_is_on_one(
     assert ALIAS in present(registry.versions_of_run(NAME, "b"))[0].aliases
     registry.change_alias(of_b, f"-{ALIAS}")
     assert registry.version_with_alias(NAME, ALIAS) is None
-    registry.check_upload(f"projects/{PROJECT}/locations/{REGION}/models/{NAME}/operations/1")
+    assert (
+        registry.why_upload_failed(f"projects/{PROJECT}/locations/{REGION}/models/{NAME}/operations/1") == ""
+    )
 
 
 def test_a_refusal_of_the_service_says_what_it_refused(jobs_proxy: Proxy) -> None:
@@ -205,7 +206,7 @@ def test_a_service_that_refuses_stops_no_other_step_and_is_asked_again_until_it_
     for _ in range(3):
         world.reconcile_after(timedelta(minutes=10))
     assert present(registration(world, run_id)).state is RegistrationState.REGISTERED
-    assert world.models.aliased_run(NAME) == run_id
+    assert (world.models.aliased_run(NAME), len(world.models.uploads)) == (run_id, 1)
 
 
 def test_a_service_that_never_works_is_given_up_with_the_reason_on_record() -> None:

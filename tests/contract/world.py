@@ -244,8 +244,8 @@ class BoundaryModels:
     def upload(self, upload: ModelUpload, *, is_first: bool) -> str | None:
         return self.boundary.cross("upload", lambda: self.inner.upload(upload, is_first=is_first))
 
-    def check_upload(self, operation: str) -> None:
-        self.boundary.cross("check upload", lambda: self.inner.check_upload(operation))
+    def why_upload_failed(self, operation: str) -> str:
+        return self.boundary.cross("check upload", lambda: self.inner.why_upload_failed(operation))
 
     def version_with_alias(self, model_id: str, alias: str) -> ModelVersion | None:
         return self.boundary.cross("find alias", lambda: self.inner.version_with_alias(model_id, alias))

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.orchestrator.adapters.refusals import SERVICE, failures_of
 from trainmaster.orchestrator.adapters.vertex_clients import TIMEOUT_S, RegionalClients
 from trainmaster.orchestrator.core.champions.registration import ModelUpload, ModelVersion
-from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.job_names import location_name
 from trainmaster.orchestrator.core.names import RUN_LABEL
 from trainmaster.partial_import import IMPORTING, VERTEX_CLIENT, import_parts_of
@@ -67,7 +66,7 @@ class VertexModels(RegionalClients):
                 raise
             return str(begun.operation.name)
 
-    def check_upload(self, operation: str) -> None:
+    def why_upload_failed(self, operation: str) -> str:
         with IMPORTING:
             from google.api_core.exceptions import NotFound
 
@@ -75,9 +74,8 @@ class VertexModels(RegionalClients):
             try:
                 found = self._client().get_operation({"name": operation}, timeout=TIMEOUT_S)
             except NotFound:  # the service forgets operations after a while
-                return
-        if found.HasField("error"):
-            raise ServiceFailed(SERVICE, "upload the model", found.error.message)
+                return ""
+        return str(found.error.message or f"code {found.error.code}") if found.HasField("error") else ""
 
     def version_with_alias(self, model_id: str, alias: str) -> ModelVersion | None:
         with IMPORTING:

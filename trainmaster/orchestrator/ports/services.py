@@ -113,12 +113,8 @@ class ModelRegistry(Protocol):
         """
         ...
 
-    def check_upload(self, operation: str) -> None:
-        """Return while the upload is under way, and after it has succeeded or is forgotten.
-
-        Raises:
-            ServiceFailed: the upload failed.
-        """
+    def why_upload_failed(self, operation: str) -> str:
+        """The service's reason; empty while the upload is under way, and after it has succeeded or is forgotten."""
         ...
 
     def version_with_alias(self, model_id: str, alias: str) -> ModelVersion | None:

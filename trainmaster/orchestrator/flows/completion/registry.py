@@ -4,7 +4,7 @@ An upload is a long operation without a request id, and no attempt waits for it:
 run's label first. Two attempts at once may add two versions of one run; the alias then names the lower.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
@@ -22,7 +22,7 @@ from trainmaster.orchestrator.core.policy.registry import Registry, RegistryMode
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.runs.drop_status import failure_text
 from trainmaster.orchestrator.core.runs.end import Completion, Model, Registration, RegistrationState
-from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.record import RunRecord, short_reason
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.lifecycle.finish import End
 from trainmaster.orchestrator.flows.services import Services
@@ -58,9 +58,11 @@ def register_model(end: End) -> str | None:
     )
     try:
         end.registration = attempt.register(known)
-    except ServiceFailed as failed:
-        end.registration = Registration(state=RegistrationState.FAILED, error=failure_text(failed))
+    except ServiceFailed as failed:  # an upload that is under way stays known
+        end.registration = replace(known, state=RegistrationState.FAILED, error=failure_text(failed))
         raise
+    if end.registration.state is RegistrationState.FAILED:
+        raise ServiceFailed("Vertex AI", "upload the model", str(end.registration.error))
     is_done = end.registration.state is RegistrationState.REGISTERED
     return None if is_done else "the model is being uploaded to the Model Registry"
 
@@ -86,7 +88,7 @@ class _Attempt:
         """What is known about the version after this attempt.
 
         Raises:
-            ServiceFailed: the service refused, or the upload failed.
+            ServiceFailed: the service refused.
         """
         run_id, name, team = self.record.run_id, self.spec.model_name, self.record.source.team
         versions = self.services.model_registry.versions_of_run(registry_model_id(name, team), run_id)
@@ -101,9 +103,10 @@ class _Attempt:
             )
         now = self.services.clock.now()
         if known.operation is not None and known.since is not None:
-            self.services.model_registry.check_upload(known.operation)
+            if reason := self.services.model_registry.why_upload_failed(known.operation):
+                return Registration(state=RegistrationState.FAILED, error=short_reason(reason))
             if now < known.since + UPLOADED_WITHIN:
-                return known
+                return replace(known, state=RegistrationState.UPLOADING, error=None)
         upload = upload_of(self.record, self.spec, self.model, self._files_uri(), self.registry)
         operation = self.services.model_registry.upload(upload, is_first=versions is None)
         return Registration(state=RegistrationState.UPLOADING, operation=operation, since=now)

@@ -157,3 +157,10 @@ def test_a_matrix_is_planned_as_one(served: Served) -> None:
     assert present(plan.outlook).verdict == "refused"
     cost = present(plan.jobs[0].estimate.at_most)
     assert f"all 3 runs of the matrix: at most {3 * cost:.2f} USD" in dict(plan_facts(plan))["job"]
+
+
+def test_a_plan_counts_the_job_that_scores_the_model(served: Served) -> None:
+    evaluate = {"image": SMALL["image"], "data": "gs://data-1/holdout.csv"}
+    terms = {"champion": {"metric": "accuracy", "goal": "maximize", "evaluate": evaluate}}
+    (alone,), (scored,) = (planned(World(), served, changes=each).jobs for each in ({}, terms))
+    assert present(scored.estimate.at_most) > present(alone.estimate.at_most)

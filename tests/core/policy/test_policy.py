@@ -326,3 +326,8 @@ def test_a_pool_may_be_named_by_its_teams_alone() -> None:
     assert [one.id for one in policy_of(policy, "vision").pools] == ["ours", "for-all"]
     assert [one.id for one in policy_of(policy, "speech").pools] == ["for-all"]
     accepted(request(persistent_resource="ours"), pools=policy_of(policy, "vision").pools)
+
+
+def test_an_evaluation_needs_a_machine_of_the_policy() -> None:
+    with pytest.raises(ValueError, match="evaluation.machine: a9-huge is not one of the machines"):
+        policy_from({**policy_document(), "evaluation": {"machine": "a9-huge"}}, NAMES)

@@ -12,7 +12,7 @@ from trainmaster.client.plan.outlook import LimitNow, Outlook, limits_now, outlo
 from trainmaster.client.runs.admission_objects import read_admission_objects
 from trainmaster.client.submission.examination import Examination
 from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates, quota_class
-from trainmaster.orchestrator.core.admission.cost import estimate
+from trainmaster.orchestrator.core.admission.cost import estimate, with_evaluation
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import is_run_id, message_status_object, status_object
@@ -111,8 +111,14 @@ def plan_of(examination: Examination) -> Plan | None:
         request=request.document,
         warnings=tuple(map(str, request.warnings)),
         jobs=tuple(
-            _job(candidate, target, terms.prices, _label(candidate.number - len(request.pools)))
+            replace(
+                job,
+                estimate=with_evaluation(
+                    job.estimate, request.document, job.region, terms.policy, terms.prices
+                ),
+            )
             for candidate in candidates
+            for job in [_job(candidate, target, terms.prices, _label(candidate.number - len(request.pools)))]
         ),
         runs=request.runs if request.runs > 1 else None,
         not_checked=("the queue, limits and caps of a deployment", "whether the file was submitted before"),

@@ -83,10 +83,11 @@ def _actual(cost: Cost) -> str:
         return f"unknown without {', '.join(cost.unknown)}"
     total = shown_money(cost.total, cost.currency)
     roles = [f"{role} {shown_money(amount, cost.currency)}" for role, amount in cost.roles.items()]
-    earlier = (
-        [] if cost.earlier_jobs is None else [f"earlier jobs {shown_money(cost.earlier_jobs, cost.currency)}"]
-    )
-    parts = [*roles, *earlier]
+    others = {"earlier jobs": cost.earlier_jobs, "evaluation": cost.evaluation}
+    parts = [
+        *roles,
+        *(f"{name} {shown_money(one, cost.currency)}" for name, one in others.items() if one is not None),
+    ]
     return f"{total}: {', '.join(parts)}" if len(parts) > 1 else total
 
 

@@ -248,7 +248,7 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
 
     Raises:
         ValueError: the document is not a policy, has an unknown name in `${…}`, an invalid NFS network, teams that are
-            ambiguous, impossible pools, or receivers to which nothing may be sent.
+            ambiguous, impossible pools, an evaluation on a machine that it lacks, or receivers to which nothing may be sent.
     """
 
     def with_names(text: str, _: Path) -> str:
@@ -267,6 +267,9 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
     counts = {name: row.accelerators or {} for row in policy.machines for name in row.types}
     of_pools = pool_problems(policy.pools, regions=policy.regions, counts=counts, teams=policy.teams)
     of_receivers = receiver_problems(policy.notify, policy.teams)
+    is_named = isinstance(document, Mapping) and "evaluation" in document
+    if is_named and policy.evaluation.machine not in counts:
+        of_pools = [*of_pools, f"evaluation.machine: {policy.evaluation.machine} is not one of the machines"]
     if problems := [*filter(None, [problem]), *of_pools, *of_receivers]:
         raise ValueError("; ".join(problems))
     return policy

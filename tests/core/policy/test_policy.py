@@ -329,5 +329,5 @@ def test_a_pool_may_be_named_by_its_teams_alone() -> None:
 
 
 def test_an_evaluation_needs_a_machine_of_the_policy() -> None:
-    with pytest.raises(ValueError, match="evaluation.machine: a9-huge is not one of the machines"):
+    with pytest.raises(ValueError, match=r"evaluation\.machine: a9-huge is not one of the machines"):
         policy_from({**policy_document(), "evaluation": {"machine": "a9-huge"}}, NAMES)

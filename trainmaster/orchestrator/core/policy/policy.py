@@ -266,11 +266,11 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
     problem = teams_problem(policy.teams, needs_teams=per_team, project=policy.project)
     counts = {name: row.accelerators or {} for row in policy.machines for name in row.types}
     of_pools = pool_problems(policy.pools, regions=policy.regions, counts=counts, teams=policy.teams)
-    of_receivers = receiver_problems(policy.notify, policy.teams)
+    problems = [*filter(None, [problem]), *of_pools, *receiver_problems(policy.notify, policy.teams)]
     is_named = isinstance(document, Mapping) and "evaluation" in document
     if is_named and policy.evaluation.machine not in counts:
-        of_pools = [*of_pools, f"evaluation.machine: {policy.evaluation.machine} is not one of the machines"]
-    if problems := [*filter(None, [problem]), *of_pools, *of_receivers]:
+        problems.append(f"evaluation.machine: {policy.evaluation.machine} is not one of the machines")
+    if problems:
         raise ValueError("; ".join(problems))
     return policy
 

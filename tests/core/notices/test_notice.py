@@ -18,7 +18,6 @@ from trainmaster.orchestrator.core.notices.notice import (
     RUN_TYPES,
     RUN_WASTEFUL,
     TEST,
-    ApprovalPayload,
     CapPayload,
     ChampionPayload,
     ReceiverPayload,
@@ -43,7 +42,6 @@ def test_the_schema_has_exactly_these_types() -> None:
     [
         ("run", RunPayload),
         ("champion", ChampionPayload),
-        ("approval", ApprovalPayload),
         ("rule", RulePayload),
         ("cap", CapPayload),
         ("test", ReceiverPayload),

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import assert_never
 
+from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
 from trainmaster.orchestrator.core.documents.placing import faults_with_places
@@ -55,9 +56,14 @@ def _carry_out(services: Services, incoming: IncomingDocument, order: Order) -> 
         case FireOrder():
             return _fire(services, incoming, order)
         case RollbackOrder():
-            return _roll_back(services, incoming, order)
+            after = roll_back(services, order, incoming.source.team)
+            ended = _change_champion(services, incoming, order.model_name, after)
+            if isinstance(after, Champion) and registry_of(services).mode is not RegistryMode.OFF:
+                align_alias(services, order.model_name, after.team)  # a failure has the order delivered again
+            return ended
         case ApproveOrder():
-            return _approve(services, incoming, order)
+            after = decide(services, order, incoming.source.sent_by, incoming.source.team)
+            return _change_champion(services, incoming, order.model_name, after)
         case CancelOrder(run_id=run_id):
             return _cancel(services, incoming, run_id)
         case CleanOrder():
@@ -108,31 +114,17 @@ def _is_removed(services: Services, rule: Rule, signal: Signal) -> bool:
     return state is None or not has_seen(state, signal.id)
 
 
-def _roll_back(services: Services, incoming: IncomingDocument, order: RollbackOrder) -> FlowResult | Refused:
-    team = incoming.source.team
-    reign = roll_back(services, order, team)
-    if isinstance(reign, Refused):
-        return reign
-    champion_uri = services.champions.uri(order.model_name, team)
-    write_order_status(services, incoming, about_uri=champion_uri, model_uri=reign.model_uri)
-    if registry_of(services).mode is not RegistryMode.OFF:  # a failure has the order delivered again
-        align_alias(services, order.model_name, team)
-    return FlowResult(message=f"the champion of {order.model_name} is {reign.run_id}: {reign.model_uri}")
-
-
-def _approve(services: Services, incoming: IncomingDocument, order: ApproveOrder) -> FlowResult | Refused:
-    team = incoming.source.team
-    after = decide(services, order, incoming.source.sent_by, team)
+def _change_champion(
+    services: Services, incoming: IncomingDocument, model_name: str, after: Champion | Refused
+) -> FlowResult | Refused:
+    """Report the champion after an order to roll back, or to approve or reject a challenger."""
     if isinstance(after, Refused):
         return after
-    current = after.current
-    champion_uri = services.champions.uri(order.model_name, team)
-    write_order_status(
-        services, incoming, about_uri=champion_uri, model_uri=current.model_uri if current else None
-    )
-    return FlowResult(
-        message=f"the champion of {order.model_name} is {current.run_id if current else 'still none'}"
-    )
+    current, champion_uri = after.current, services.champions.uri(model_name, after.team)
+    model_uri = current.model_uri if current else None
+    write_order_status(services, incoming, about_uri=champion_uri, model_uri=model_uri)
+    said = f"{current.run_id}: {model_uri}" if current else "still none"
+    return FlowResult(message=f"the champion of {model_name} is {said}")
 
 
 def _cancel(services: Services, incoming: IncomingDocument, run_id: str) -> FlowResult | Refused:

@@ -65,7 +65,10 @@ class RunPayload:
 
 @dataclass(frozen=True, kw_only=True)
 class ChampionPayload:
-    """A run's model became champion. `number` counts the champions of the model; `replaces` is a run_id."""
+    """A run's model became champion, or waits for approval. `number` counts the champions of the model.
+
+    `replaces` is a run_id. `reason` and `approve_by` are set only while it waits.
+    """
 
     model_name: str
     run_id: str
@@ -76,22 +79,8 @@ class ChampionPayload:
     value: float
     replaces: str | None = None
     team: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ApprovalPayload:
-    """A run's model won, and waits for approval. `replaces` is the run_id of the champion until then."""
-
-    model_name: str
-    run_id: str
-    model_uri: str
-    champion_uri: str
-    metric: str
-    value: float
-    reason: str
-    expires_at: datetime
-    replaces: str | None = None
-    team: str | None = None
+    reason: str | None = None
+    approve_by: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,14 +152,10 @@ def run_wasteful(record: RunRecord, found: WasteFound, record_uri: str) -> Notic
 
 
 def champion_changed(notice_type: str, changed: ChampionPayload, at: datetime) -> Notice:
-    """The notice of a promotion or a rollback, by its type."""
-    notice_id = f"champions/{in_team(changed.team, changed.model_name)}/{changed.number}"
+    """The notice of a promotion, a rollback or a challenger that waits, by its type."""
+    of = f"approval/{changed.run_id}" if changed.approve_by else changed.number
+    notice_id = f"champions/{in_team(changed.team, changed.model_name)}/{of}"
     return _notice(notice_id, notice_type, changed.model_name, at, changed)
-
-
-def approval_needed(needed: ApprovalPayload, at: datetime) -> Notice:
-    notice_id = f"champions/{in_team(needed.team, needed.model_name)}/approval/{needed.run_id}"
-    return _notice(notice_id, APPROVAL_NEEDED, needed.model_name, at, needed)
 
 
 def rule_quarantined(rule: RulePayload, at: datetime) -> Notice:

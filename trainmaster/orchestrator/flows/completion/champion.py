@@ -1,5 +1,6 @@
 """Changes champions: when a better run ends, or by an order to approve it or to roll back. Only by compare-and-set."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from trainmaster.orchestrator.core.champions import promotion
@@ -70,7 +71,7 @@ def challenge(services: Services, record: RunRecord, spec: JobSpec) -> ChampionV
     waits = verdict is not None and verdict.approve_by is not None
     is_announced = record.completion is not None and record.completion.champion is not None
     if waits and not is_announced and after.pending is not None:
-        _announce(services, after, after.pending)
+        _publish(services, after, after.pending.reign, after.pending)
     return verdict
 
 
@@ -84,51 +85,28 @@ def decide(
     Raises:
         GenerationMoved: the document kept changing.
     """
-    path, model_name = "$.approve.model_name", order.model_name
+    path, value = ("$.approve.model_name", order.model_name)
+    path, value = (path, value) if order.run_id is None else ("$.approve.run", order.run_id)
 
     def change(champion: Champion | None) -> Champion | Refused:
         if champion is None:
-            return refusal_of(
-                "no champion and no challenger has this model name", path=path, value=model_name
-            )
+            problem = "no champion and no challenger has this model name"
+            return refusal_of(problem, path="$.approve.model_name", value=order.model_name)
         after = promotion.after_decision(champion, order, by, services.clock.now())
-        if not isinstance(after, str):
-            return after
-        at = path if order.run_id is None else "$.approve.run"
-        return refusal_of(after, path=at, value=order.run_id or model_name)
+        if isinstance(after, str):
+            return refusal_of(after, path=path, value=value)
+        return after if order.is_rejected else _if_served(services, champion, after, path)
 
-    after = services.champions.update(model_name, change, team)
-    if isinstance(after, Refused):
-        return after
-    reign = next((reign for reign in after.history if reign.order_id == order.order_id), None)
-    if reign is not None:
-        _publish(services, after, reign)
-    return after
+    return _carry_out(services, order, change, team)
 
 
-def _announce(services: Services, champion: Champion, pending: Pending) -> None:
-    reign = pending.reign
-    needed = notice.ApprovalPayload(
-        model_name=champion.model_name,
-        run_id=reign.run_id,
-        model_uri=reign.model_uri,
-        champion_uri=services.champions.uri(champion.model_name, champion.team),
-        metric=reign.contest.metric,
-        value=reign.value,
-        reason=pending.reason,
-        expires_at=pending.expires_at,
-        replaces=pending.compared_with,
-        team=champion.team,
-    )
-    services.notices.publish(notice.approval_needed(needed, reign.since))
-
-
-def roll_back(services: Services, order: RollbackOrder, team: str | None = None) -> Reign | Refused:
-    """The reign that the team's order began, or why it was refused. Safe to repeat: an order changes the champion once.
+def roll_back(services: Services, order: RollbackOrder, team: str | None = None) -> Champion | Refused:
+    """The document after the team's order, or why it was refused. Safe to repeat: an order changes the champion once.
 
     Raises:
         GenerationMoved: the document kept changing.
     """
+    path = "$.rollback.model_name" if order.to_run is None else "$.rollback.to_run"
 
     def change(champion: Champion | None) -> Champion | Refused:
         if champion is None:
@@ -137,28 +115,34 @@ def roll_back(services: Services, order: RollbackOrder, team: str | None = None)
         now, order_id = services.clock.now(), order.order_id
         after = promotion.after_rollback(champion, order.to_run, order_id=order_id, now=now)
         if not isinstance(after, str):
-            return _if_served(services, champion, after, order)
+            return _if_served(services, champion, after, path)
         if order.to_run is None:
-            return refusal_of(after, path="$.rollback.model_name", value=order.model_name)
-        among = promotion.restorable_runs(champion)
-        return refusal_of(after, path="$.rollback.to_run", value=order.to_run, among=among)
+            return refusal_of(after, path=path, value=order.model_name)
+        return refusal_of(after, path=path, value=order.to_run, among=promotion.restorable_runs(champion))
 
-    after = services.champions.update(order.model_name, change, team)
-    if isinstance(after, Refused):
-        return after
-    reign = next(reign for reign in after.history if reign.order_id == order.order_id)
-    _publish(services, after, reign)
-    return reign
+    return _carry_out(services, order, change, team)
 
 
-def _if_served(
-    services: Services, champion: Champion, after: Champion, order: RollbackOrder
+def _carry_out(
+    services: Services,
+    order: RollbackOrder | ApproveOrder,
+    change: Callable[[Champion | None], Champion | Refused],
+    team: str | None,
 ) -> Champion | Refused:
-    """`after`, unless an operator deleted the copy of the model that it restores."""
+    """The changed document; the reign that the order began is published, at each delivery."""
+    after = services.champions.update(order.model_name, change, team)
+    if isinstance(after, Champion):
+        for reign in after.history:
+            if reign.order_id == order.order_id:
+                _publish(services, after, reign)
+    return after
+
+
+def _if_served(services: Services, champion: Champion, after: Champion, path: str) -> Champion | Refused:
+    """`after`, unless an operator deleted the copy of the model that it promotes or restores."""
     restored = after.current
     if after is champion or restored is None or services.champion_copies.holds(restored.model_uri):
         return after
-    path = "$.rollback.model_name" if order.to_run is None else "$.rollback.to_run"
     problem = f"the copy of its model no longer exists: {restored.model_uri}"
     return refusal_of(problem, path=path, value=restored.run_id, among=promotion.restorable_runs(champion))
 
@@ -173,7 +157,8 @@ def champion_facts(services: Services, model_name: str, team: str | None) -> Cha
     return ChampionFacts(run_id=run_id, model_uri=model_uri, value=current.value, since=current.since)
 
 
-def _publish(services: Services, champion: Champion, reign: Reign) -> None:
+def _publish(services: Services, champion: Champion, reign: Reign, pending: Pending | None = None) -> None:
+    """Publish that the reign began, or that it waits for approval."""
     before = next((one for one in champion.history if one.number == reign.number - 1), None)
     changed = notice.ChampionPayload(
         model_name=champion.model_name,
@@ -185,6 +170,9 @@ def _publish(services: Services, champion: Champion, reign: Reign) -> None:
         value=reign.value,
         replaces=before.run_id if before else None,
         team=champion.team,
+        reason=pending.reason if pending else None,
+        approve_by=pending.expires_at if pending else None,
     )
     notice_type = notice.CHAMPION_PROMOTED if reign.cause is Cause.PROMOTION else notice.CHAMPION_ROLLED_BACK
+    notice_type = notice.APPROVAL_NEEDED if pending else notice_type
     services.notices.publish(notice.champion_changed(notice_type, changed, reign.since))

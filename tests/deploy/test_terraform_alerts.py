@@ -71,7 +71,7 @@ def test_an_email_receivers_alert_matches_its_own_lines_alone() -> None:
     ((name, receiver),) = plan()["notices"].items()
     assert (name, receiver["to"]) == ("mail", NOTIFY["mail"]["to"])
     found = parse_filter(f"{plan()['printed']} AND {receiver['filter']}")
-    line = entry(event=LogEvent.NOTICE_EMAIL, service="on-notice-out")
+    line: dict[str, Any] = {**entry(event=LogEvent.NOTICE_EMAIL, service="on-notice-out")}
     for named, passes in ((name, True), ("another", False), (None, False)):
         payload = {**line["jsonPayload"], **({"receiver": named} if named else {})}
         assert found.passes({**line, "jsonPayload": payload}) is passes

@@ -122,6 +122,7 @@ class _Connection(HTTPConnection):
     ) -> None:
         parts = urlsplit(url)
         super().__init__(parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80))
+        self.default_port = 443 if parts.scheme == "https" else 80  # which the header Host leaves out
         self._deadline, self._open_socket = deadline, open_socket
 
     def connect(self) -> None:

@@ -1,6 +1,7 @@
 """A notice in one line: what happened to which model, its metrics beside the champion's, its cost, link and command."""
 
 import shlex
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -45,34 +46,32 @@ def other_run(notice: Notice) -> str | None:
 
 def message_of(notice: Notice, record: RunRecord | None, champion: RunRecord | None) -> Message:
     """The message. `record` is the notice's run's, `champion` that of `other_run`; None: not known any more."""
-    run_id = _text(notice.data.get("run_id"))
-    parts = [_what(notice, run_id), *_metrics(record, champion), *_verdict(notice), *_cost(record)]
+    parts = [_what(notice), *_metrics(record, champion), *_verdict(notice), *_cost(record)]
     job = record.job if record and notice.type != CAP_REACHED else None
     return Message(
-        text=", ".join(filter(None, parts)),
+        text=", ".join(parts),
         link=console_uri(job.name) if job else None,
-        command=shlex.join(["trainmaster", *_command(notice, run_id)]),
+        command=shlex.join(["trainmaster", *_command(notice)]),
     )
 
 
-def _what(notice: Notice, run_id: str) -> str:
-    model = _text(notice.data.get("model_name"))
-    reason = _text(notice.data.get("reason"))
-    match notice.type:
-        case kind if kind == TEST:
-            return f"a test notice for {_text(notice.data.get('receiver'))}"
-        case kind if kind == CAP_REACHED:
-            return f"the cap {_text(notice.data.get('window'))} is reached: {reason}"
-        case kind if kind == RULE_QUARANTINED:
-            return f"the rule {_text(notice.data.get('rule_id'))} of {model} is in quarantine: {reason}"
-        case kind if kind == CHAMPION_PROMOTED:
-            return f"{model}: {run_id} is the new champion"
-        case kind if kind == CHAMPION_ROLLED_BACK:
-            return f"{model}: {run_id} is champion again"
+_TEXTS = {
+    TEST: "a test notice for {receiver}",
+    CAP_REACHED: "the cap {window} is reached: {reason}",
+    RULE_QUARANTINED: "the rule {rule_id} of {model_name} is in quarantine: {reason}",
+    CHAMPION_PROMOTED: "{model_name}: {run_id} is the new champion",
+    CHAMPION_ROLLED_BACK: "{model_name}: {run_id} is champion again",
+}
+
+
+def _what(notice: Notice) -> str:
+    data = defaultdict(str, {name: _text(value) for name, value in notice.data.items()})
+    if notice.type in _TEXTS:
+        return _TEXTS[notice.type].format_map(data)
     error = notice.data.get("error")
-    why = reason or (_text(error.get("message")) if isinstance(error, Mapping) else "")
+    why = data["reason"] or (_text(error.get("message")) if isinstance(error, Mapping) else "")
     state = state_of_notice(notice).replace("_", " ")
-    return f"{model or 'a request'}: {run_id} {state}{why and f': {why}'}"
+    return f"{data['model_name'] or 'a request'}: {data['run_id']} {state}{why and f': {why}'}"
 
 
 def _metrics(record: RunRecord | None, champion: RunRecord | None) -> Iterator[str]:
@@ -96,10 +95,10 @@ def _cost(record: RunRecord | None) -> Iterator[str]:
         yield f"cost {shown_money(cost.total, cost.currency)}"
 
 
-def _command(notice: Notice, run_id: str) -> list[str]:
+def _command(notice: Notice) -> list[str]:
     if notice.type == RULE_QUARANTINED:
         return ["rules", "show", _text(notice.data.get("rule_id"))]
-    return ["notices", "ls"] if notice.type == TEST else ["why", run_id]
+    return ["notices", "ls"] if notice.type == TEST else ["why", _text(notice.data.get("run_id"))]
 
 
 def _text(value: object) -> str:

@@ -18,6 +18,7 @@ from trainmaster.orchestrator.core.documents.codec import decoded, json_line
 from trainmaster.orchestrator.core.errors import EventMalformed, ReceiversLeft
 from trainmaster.orchestrator.core.events.envelope import pubsub_message
 from trainmaster.orchestrator.core.notices.notice import Notice, cloud_event, receiver_test
+from trainmaster.orchestrator.core.notices.payloads import COMMIT_STATES
 from trainmaster.orchestrator.core.policy.receivers import Receiver
 from trainmaster.orchestrator.flows.notify import send_notice
 from trainmaster.orchestrator.flows.services import FlowResult
@@ -156,7 +157,9 @@ def test_an_email_is_one_line_of_the_log_that_names_its_receiver() -> None:
 
 
 def test_a_commit_status_shows_the_state_on_record_whichever_notice_comes_last() -> None:
-    """The fields of https://docs.github.com/en/rest/commits/statuses: state, target_url, description, context."""
+    """Fields and states are those of GitHub's own description of the route, `repos/create-commit-status` in
+    https://github.com/github/rest-api-description (read 2026-11); it refuses descriptions of more than 140 characters.
+    """
     world = NoticeWorld(COMMITS)
     content = json.dumps({**REQUEST, "model_name": "m" * 63}).encode()
     incoming = world.drop(content, "requests/a.json", commit=SHA)
@@ -168,6 +171,7 @@ def test_a_commit_status_shows_the_state_on_record_whichever_notice_comes_last()
     for notice in (world.notice("succeeded"), late):
         world.deliver(notice)
     bodies = [json.loads(post.body) for post in world.receivers.posts]
+    assert {*COMMIT_STATES.values()} < {"error", "failure", "pending", "success"}
     assert [body["state"] for body in bodies] == ["pending", "success", "success"]
     assert {post.url for post in world.receivers.posts} == {
         f"https://api.github.com/repos/o/n/statuses/{SHA}"
@@ -210,6 +214,17 @@ def test_words_of_a_run_make_no_link_and_call_nobody_in_slack() -> None:
         "the cap day is reached: a&lt;b &amp; &lt;!channel&gt; &lt;https://evil.test|here&gt; · `trainmaster why r`"
     )
     assert body["unfurl_links"] is False
+
+
+def test_whatever_a_notice_holds_its_line_fits_a_label_and_a_message_of_slack() -> None:
+    world, long = NoticeWorld(SLACK), "<&>\N{SNOWMAN}\n" * 10_000
+    data = dict.fromkeys(("model_name", "run_id", "reason", "window", "rule_id", "team"), long)
+    for kind in ("run.failed", "champion.promoted", "rule.quarantined", "cap.reached"):
+        at = world.clock.now()
+        world.deliver(Notice(id=kind, type=f"trainmaster.{kind}.v1", subject=long, time=at, data=data))
+    assert len(world.receivers.posts) == 4
+    assert max(len(json.loads(post.body)["text"]) for post in world.receivers.posts) <= 4000
+    assert max(len(each["message"]) for each in world.deliveries()) <= 1024
 
 
 def test_after_a_crash_at_any_call_every_receiver_has_it_and_the_record_says_so() -> None:

@@ -20,8 +20,9 @@ from trainmaster.orchestrator.core.policy.currency import shown_money
 from trainmaster.orchestrator.core.runs.record import RunRecord, metrics_of
 
 METRICS_MAX = 4
-PART_MAX_CHARS = 300
-"""Of a reason or a name; Slack shows 4,000 characters of a text as one message."""
+PART_MAX_CHARS, TEXT_MAX_CHARS = 300, 650
+"""Of a reason or a name, and of the text. With link and command, the line fits a label of Cloud Monitoring, 1,024
+characters (https://cloud.google.com/monitoring/quotas), and escaped a message of Slack, 4,000."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ def message_of(notice: Notice, record: RunRecord | None, champion: RunRecord | N
     parts = [_what(notice), *_metrics(record, champion), *_verdict(notice), *_cost(record)]
     job = record.job if record and notice.type != CAP_REACHED else None
     return Message(
-        text=", ".join(parts),
+        text=cut(", ".join(parts), TEXT_MAX_CHARS),
         link=console_uri(job.name) if job else None,
         command=shlex.join(["trainmaster", *_command(notice)]),
     )

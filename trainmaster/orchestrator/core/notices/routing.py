@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from trainmaster.orchestrator.core.documents.codec import time_or
-from trainmaster.orchestrator.core.documents.faults import shown
+from trainmaster.orchestrator.core.documents.faults import cut, shown
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage, malformed_message, message_document
 from trainmaster.orchestrator.core.notices.notice import PREFIX, RUN_PREFIX, TEST, Notice
@@ -12,7 +12,8 @@ from trainmaster.orchestrator.core.policy.policy import among
 from trainmaster.orchestrator.core.policy.receivers import Receiver
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
-_ID = re.compile(r"[!-~]{1,300}")
+NAME_MAX_CHARS = 300
+_NAME = re.compile(r"[!-~]+")
 _QUIET = frozenset(RunState) - ENDS
 """States that a receiver gets only if the policy names them."""
 
@@ -25,13 +26,16 @@ def parse_published(message: PubsubMessage) -> tuple[Notice, Mapping[str, object
     """
     event = message_document(message, "a notice")
     notice_id, kind = event.get("id"), event.get("type")
-    is_id = isinstance(notice_id, str) and _ID.fullmatch(notice_id) is not None
-    if not is_id or not isinstance(kind, str) or not kind.startswith(PREFIX):
+    if not (_is_name(notice_id) and _is_name(kind) and str(kind).startswith(PREFIX)):
         problem = f"is not a notice from this service: its id is {shown(notice_id)}, its type {shown(kind)}"
         raise malformed_message(message, problem)
     at = time_or(event.get("time"), message.publish_time)
-    subject, data = str(event.get("subject") or ""), mapping_at(event, "data")
-    return Notice(id=str(notice_id), type=kind, subject=subject, time=at, data=data), event
+    subject, data = cut(str(event.get("subject") or ""), NAME_MAX_CHARS), mapping_at(event, "data")
+    return Notice(id=str(notice_id), type=str(kind), subject=subject, time=at, data=data), event
+
+
+def _is_name(text: object) -> bool:
+    return isinstance(text, str) and len(text) <= NAME_MAX_CHARS and _NAME.fullmatch(text) is not None
 
 
 def state_of_notice(notice: Notice) -> str:

@@ -58,7 +58,7 @@ def test_caps_hold_and_ended_runs_free_what_they_did_not_spend_when_deliveries_a
 @pytest.mark.slow
 def test_a_second_job_submitted_after_a_lease_expired_is_found() -> None:
     woken = Odds(pause=0.6, pause_s=60, beyond_lease=0.9, cancel_order=0.1)
-    tallies = [simulate(seed=f"woken {number}", events=EVENTS, odds=woken) for number in (5, 6)]
+    tallies = [simulate(seed=f"woken {number}", events=EVENTS, odds=woken) for number in (3, 6)]
     assert sum(tally.duplicate_jobs for tally in tallies) > 0
     assert [tally.violations for tally in tallies] == [[]] * len(tallies)
 
@@ -91,7 +91,7 @@ def test_an_order_to_cancel_that_does_nothing_is_reported(monkeypatch: pytest.Mo
     monkeypatch.setattr(
         "trainmaster.orchestrator.flows.orders.cancel", lambda *_: FlowResult(message="nothing was done")
     )
-    tally = simulate(seed="idle", events=EVENTS // 2, odds=Odds(cancel_order=0.3))
+    tally = simulate(seed="idle 1", events=EVENTS // 2, odds=Odds(cancel_order=0.3))
     assert any("although an order cancelled it" in violation for violation in tally.violations)
     assert any("was not cancelled" in violation for violation in tally.violations)
 

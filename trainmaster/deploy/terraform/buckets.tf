@@ -12,7 +12,7 @@ locals {
 
   # Objects of the ledger whose replaced and deleted versions have no use: most are short-lived, and an index row
   # repeats its record.
-  passing = sort(concat(["active/", "arrivals/", "index/", "slots/", "waiting/"], keys(module.plan.ledger_days)))
+  passing = sort(concat(["active/", "arrivals/", "index/", "retention.json", "slots/", "waiting/"], keys(module.plan.ledger_days)))
 
   # Days for which a bucket keeps replaced and deleted objects, optionally restricted to some prefixes.
   # Each change of a run replaces its record, and a damaged record is repaired from its earlier generation

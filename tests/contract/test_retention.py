@@ -215,23 +215,23 @@ def test_large_directories_take_several_ticks() -> None:
         name = f"{directory(world, old.run_id)}logs/{number}"
         world.objects.write(MODELS, name, b"1", if_generation=None)
     world.clock.advance(OLD)
-    slow, left = SlowDeletes(world), list[int]()
+    slow, left = Slow(world, "delete", 1), list[int]()
     while wrote(world, old.run_id):
         list(clean(world.services(slow)))
         left.append(len(wrote(world, old.run_id)))
     assert left == [14, 0]
 
 
-class SlowDeletes(Boundary):
-    """Each deletion takes a second."""
+class Slow(Boundary):
+    """Each call whose name begins so takes that many seconds."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, name: str, seconds: float) -> None:
         super().__init__()
-        self.world = world
+        self.world, self.name, self.pause = world, name, timedelta(seconds=seconds)
 
     def cross(self, name: str, call: Any) -> Any:
-        if name.startswith("delete"):
-            self.world.clock.advance(timedelta(seconds=1))
+        if name.startswith(self.name):
+            self.world.clock.advance(self.pause)
         return super().cross(name, call)
 
 
@@ -276,6 +276,20 @@ def test_a_run_that_starts_while_a_round_is_under_way_keeps_what_it_starts_from(
     started(world, "continues", continue_from=uri, champion=None)
     cleaned(world)
     assert "checkpoints/ckpt-1" in wrote(world, old.run_id)
+
+
+def test_a_run_that_becomes_champion_while_a_round_is_under_way_stays() -> None:
+    world = a_world({"models": Keep(keep_last=1)})
+    late = started(world, "late")
+    world.train(world.record(late.run_id), 0.9)
+    for name in ("a", "b"):
+        trained(world, name, 0.1, champion=None)
+    list(clean(world.services(Slow(world, "read", 21))))  # decides on the newest run alone
+    complete(world, late)
+    world.reconcile()
+    for _ in range(4):
+        cleaned(world)
+    assert "model/saved_model.pb" in wrote(world, late.run_id)
 
 
 def test_what_is_active_or_has_steps_left_stays_and_the_tick_does_it_last() -> None:

@@ -97,13 +97,12 @@ def read_clean_plan(clients: "Clients", now: datetime) -> CleanPlan:
         set(active_runs(clients)),
         clients.context.models_bucket,
     )
-    of_round, planned = Round(began_at=now).keeping(reigns, REIGNED), list[tuple[Decision, Run]]()
+    of_round, planned = Round(began_at=now), list[tuple[Decision, Run]]()
+    of_round.keep(reigns, REIGNED)
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:
         runs = pool.map(lambda row: read_run(clients, row.run_id), index.rows)
         for row, run in zip(index.rows, runs, strict=True):
-            of_round, decision = decide(
-                of_round, row, run.record, retention, active=active, bucket=bucket, now=now
-            )
+            decision = decide(of_round, row, run.record, retention, active=active, bucket=bucket, now=now)
             if decision.gone or decision.stays:
                 planned.append((decision, run))
         found = list(pool.map(lambda each: _with_size(clients, *each), planned))

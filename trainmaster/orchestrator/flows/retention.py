@@ -81,10 +81,10 @@ class _Cleaning:
     def continue_round(self, known: Round | None, held: HeldRound) -> Round | None:
         """The round if it has ended now; None if the next tick continues it."""
         services = self._services
-        if known is None:
-            known = Round(began_at=services.clock.now())
-            known = known.keeping(services.retained.reigns(), REIGNED)
-        known = self._with_new_runs(known)
+        known = known or Round(began_at=services.clock.now())
+        # In each tick, and after the markers were listed: a run that was still marked before may be champion now.
+        known.keep(services.retained.reigns(), REIGNED)
+        self._keep_for_new_runs(known)
         self._until = services.clock.now() + CLEANS_FOR
         while True:
             for removal in known.pending:
@@ -99,16 +99,15 @@ class _Cleaning:
             known = self._decide_next(known)
             held = services.retained.replace(held, known)
 
-    def _with_new_runs(self, known: Round) -> Round:
-        """With what the runs started from that are newer than the round, or that its rows may not have shown."""
+    def _keep_for_new_runs(self, known: Round) -> None:
+        """Keep what runs started from that are newer than the round, or that its rows may not have shown."""
         services, since = self._services, known.began_at - NEW_WITHIN
         rows = (row for _, row in services.retained.rows("", NEW_MAX) if row is not None)
         new = {row.run_id for row in takewhile(lambda row: row.created_at >= since, rows)}
         new |= {marker.run_id for marker in self._active if marker.created_at >= since}
         for run_id in sorted(new):
             if (held := services.ledger.find(run_id)) is not None:
-                known = known.keeping(mentioned_runs(held.record), f"{run_id} started from it")
-        return known
+                known.keep(mentioned_runs(held.record), f"{run_id} started from it")
 
     def _decide_next(self, known: Round) -> Round:
         services, active = self._services, {marker.run_id for marker in self._active}
@@ -117,7 +116,7 @@ class _Cleaning:
         for name, row in rows:
             held = services.ledger.find(row.run_id) if row is not None else None
             if row is not None and held is not None:
-                known, decision = decide(
+                decision = decide(
                     known,
                     row,
                     held.record,

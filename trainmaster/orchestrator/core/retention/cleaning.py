@@ -51,9 +51,9 @@ class Decision:
     stays: Mapping[Part, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Round:
-    """How far a round is. `place`: the last row that it has decided on, `pending`: what it decided last.
+    """How far a round is; `decide` changes it. `place`: the last row that it has decided on, `pending`: what it decided last.
 
     `kept`: why runs must stay, by id. `counts`: how many runs, checkpoints and models of each name it has passed.
     """
@@ -63,8 +63,8 @@ class Round:
     asked_at: datetime | None = None
     """When an order last asked for a round."""
     place: str = ""
-    kept: Mapping[str, str] = field(default_factory=dict)
-    counts: Mapping[str, int] = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
     pending: tuple[Removal, ...] = ()
     removed: int = 0
 
@@ -78,8 +78,9 @@ class Round:
         is_asked = self.asked_at is not None and self.asked_at >= self.began_at
         return self.is_over and (is_asked or now - self.began_at >= ROUND_EVERY)
 
-    def keeping(self, run_ids: Iterable[str], why: str) -> "Round":
-        return replace(self, kept={**dict.fromkeys(run_ids, why), **self.kept})
+    def keep(self, run_ids: Iterable[str], why: str) -> None:
+        for run_id in run_ids:
+            self.kept.setdefault(run_id, why)
 
 
 def decide(
@@ -91,17 +92,17 @@ def decide(
     active: Collection[str],
     bucket: str,
     now: datetime,
-) -> tuple[Round, Decision]:
-    """What goes of the run, and the round after it. Call it for each run, newest first.
+) -> Decision:
+    """What goes of the run. Call it for each run of the round, newest first.
 
     `active`: the runs that are marked, because something is left to do. `bucket`: the only one whose objects are removed.
     """
     has_model = record.model is not None and record.model.deleted_at is None
-    counts, newer = dict(of_round.counts), dict[Part, int]()
+    newer = dict[Part, int]()
     for part in Part:
         key = f"{part} {in_team(row.team, row.model_name or '')}"
-        newer[part] = counts.get(key, 0)
-        counts[key] = newer[part] + (part is not Part.MODELS or has_model)
+        newer[part] = of_round.counts.get(key, 0)
+        of_round.counts[key] = newer[part] + (part is not Part.MODELS or has_model)
     age = now - (row.ended_at or row.updated_at)
     over = [
         part
@@ -111,20 +112,17 @@ def decide(
         and (part is not Part.RUNS or age >= RECORD_MIN_AGE)
         and part not in (record.cleaned or {})
     ]
-    why = of_round.kept.get(row.run_id, "")
+    why = of_round.kept.pop(row.run_id, "")
     if row.state not in ENDS or not record.ended or row.run_id in active:
         why = ACTIVE
     stays = dict.fromkeys(over, why) if why else dict(_obstacles(record, over, bucket, newer[Part.MODELS]))
     gone = tuple(part for part in over if part not in stays)
-    if record.model is not None and record.model.deleted_at is None and Part.MODELS not in gone:
-        if Part.RUNS in gone:
-            stays[Part.RUNS] = "its model stays"
+    if has_model and Part.MODELS not in gone and Part.RUNS in gone:
+        stays[Part.RUNS] = "its model stays"
         gone = tuple(part for part in gone if part is not Part.RUNS)
-    kept = {run_id: why for run_id, why in of_round.kept.items() if run_id != row.run_id}
-    changed = replace(of_round, counts=counts, kept=kept)
     if Part.MODELS not in (*gone, *(record.cleaned or {})) and Part.RUNS not in gone:
-        changed = changed.keeping(mentioned_runs(record), f"{record.run_id} started from it")
-    return changed, Decision(row=row, gone=gone, stays=stays)
+        of_round.keep(mentioned_runs(record), f"{record.run_id} started from it")
+    return Decision(row=row, gone=gone, stays=stays)
 
 
 def _obstacles(

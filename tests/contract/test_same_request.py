@@ -14,9 +14,10 @@ from tests.contract.schemas import RECORD, REPORT, STATUS
 from tests.contract.world import INBOX, OBJECT, REQUEST, Boundary, Killed, World
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.errors import ObjectGone
+from trainmaster.orchestrator.core.errors import ObjectGone, ServiceFailed
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.intake import take_and_admit
 
 
 def states(world: World) -> list[str]:
@@ -205,6 +206,20 @@ def test_another_document_is_rejected_even_if_the_first_run_has_no_status_yet(se
     world.launch(keyed(world, second, "2"))
     assert "another document" in world.document("status/messages/2.json")["reason"]
     assert world.record(first.run_id).state is RunState.RESERVED
+
+
+def test_another_document_is_rejected_while_the_status_says_only_that_the_first_is_tried_again() -> None:
+    world = World()
+    first, second = keyed(world, b"model_name: 1", "1"), keyed(world, REQUEST, "2")
+    fails = At("write index", before=raising(ServiceFailed("storage", "write", "it is not available")))
+    with pytest.raises(ServiceFailed):
+        list(take_and_admit(world.services(fails), first))
+    assert "content_id" not in world.document("status/keys/daily.json")
+    (result,) = take_and_admit(world.services(), second)
+    assert result.run_id != first.run_id
+    assert "another document" in world.document("status/messages/2.json")["reason"]
+    world.launch(first)
+    assert world.document("status/keys/daily.json")["state"] == "rejected"
 
 
 @pytest.mark.parametrize("second", [b"{rollback: {model_name: other}}", REQUEST])

@@ -38,9 +38,9 @@ from trainmaster.orchestrator.flows.submission.launch import (
     refuse_key,
     reject,
     reject_rest,
+    resume_recorded,
     take_request,
 )
-from trainmaster.orchestrator.flows.submission.resume import resume
 from trainmaster.orchestrator.ports.objects import Listed
 
 ADMITTED_PER_ARRIVAL_MAX = 2
@@ -97,7 +97,9 @@ def take(services: Services, incoming: IncomingDocument) -> FlowResult:
     if isinstance(dropped, StoredObject):
         shown = run_shown(present, dropped.generation)
         try:
-            return _resume_known(services, shown) or _take_object(services, incoming, dropped, present)
+            return _resume_known(services, incoming, shown) or _take_object(
+                services, incoming, dropped, present
+            )
         except ObjectGone as gone:
             if gone.uri != dropped.uri:
                 raise
@@ -106,15 +108,16 @@ def take(services: Services, incoming: IncomingDocument) -> FlowResult:
         incoming = incoming.of_content(same_request.document_id(dropped))
     if same_request.is_key_reused(present.get("content_id"), incoming.source):
         return refuse_key(services, incoming)
-    return _resume_known(services, incoming.run_id if present else None) or _take_new(services, incoming)
+    known = _resume_known(services, incoming, incoming.run_id if present else None)
+    return known or _take_new(services, incoming)
 
 
-def _resume_known(services: Services, run_id: str | None) -> FlowResult | None:
+def _resume_known(services: Services, incoming: IncomingDocument, run_id: str | None) -> FlowResult | None:
     """The run, or the first one of the group, moved forward if it is on record."""
     if run_id is None:
         return None
     held = services.ledger.find(run_id) or services.ledger.find(run_id_in_group(run_id, 1))
-    return None if held is None else resume(services, held)
+    return None if held is None else resume_recorded(services, incoming, held)
 
 
 def _take_object(
@@ -133,7 +136,9 @@ def _take_object(
     source = incoming.source
     actual = drop_of(described, source.event_id, found.created_at, source.received_at, found.metadata)
     # Without a status, or with that of an older generation, there is most likely no record: its reservation finds one.
-    if shown_generation(present) >= dropped.generation and (known := _resume_known(services, actual.run_id)):
+    if shown_generation(present) >= dropped.generation and (
+        known := _resume_known(services, actual, actual.run_id)
+    ):
         return known
     if same_request.is_saved_again(present, actual.source):
         services.drop_statuses.note_repetition(actual.source, services.clock.now())
@@ -169,7 +174,7 @@ def _take_gone(
     gone: ObjectGone,
 ) -> FlowResult:
     """Answer for a generation that can no longer be read: a newer one with the same content asks for the same."""
-    if known := _resume_known(services, incoming.run_id):
+    if known := _resume_known(services, incoming, incoming.run_id):
         return known
     is_begun = bool(services.ledger.runs_of_group(incoming.run_id))
     if not is_begun and same_request.is_saved_again(present, incoming.source):

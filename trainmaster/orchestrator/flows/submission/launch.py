@@ -180,7 +180,7 @@ def _launch_run(
     try:
         held = services.ledger.create(_reserved_record(services, incoming, request, original))
     except RecordExists:
-        return _resume_recorded(services, incoming, services.ledger.present(run_id))
+        return resume_recorded(services, incoming, services.ledger.present(run_id))
     with suppress(TrainmasterError):  # the submission must not wait for a status, and writes the next one
         write_status(services, held)
     return with_warnings(submit(services, held), held.record.problems)
@@ -278,7 +278,7 @@ def reject(
         if there.record.state is not RunState.REJECTED:
             # Another attempt accepted it, perhaps under another policy: a report next to that would mislead.
             services.ledger.unreport(incoming.run_id)
-        return _resume_recorded(services, incoming, there)
+        return resume_recorded(services, incoming, there)
     show(services, held)
     number = len(refused.faults)
     faults = "1 fault" if number == 1 else f"{number} faults"
@@ -307,7 +307,7 @@ def reject_rest(services: Services, incoming: IncomingDocument, refused: Refused
     return [reject(services, one, rest) for one in reversed(missing)][-1]
 
 
-def _resume_recorded(services: Services, incoming: IncomingDocument, held: Held) -> FlowResult:
+def resume_recorded(services: Services, incoming: IncomingDocument, held: Held) -> FlowResult:
     """The run that another attempt recorded first, moved forward; unless that was for another document of the key."""
     if is_key_reused(held.record.source.content_id, incoming.source):
         return refuse_key(services, incoming)

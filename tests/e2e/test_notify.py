@@ -39,7 +39,7 @@ def test_the_page_sends_a_test_and_the_end_of_a_run_signed_with_the_secret(tmp_p
     reader = Reader(PAGE, tmp_path)
     try:
         reader.follow("Start")
-        reader.run("trainmaster submit request.yaml --logs")
+        reader.follow("See what is sent")
         state = reader.folder / ".trainmaster"
         ends = eventually(
             lambda: of_type(received(state), "trainmaster.run.succeeded.v1"), "a notice of the end"
@@ -54,6 +54,7 @@ def test_the_page_sends_a_test_and_the_end_of_a_run_signed_with_the_secret(tmp_p
         expected = hmac.new(b"a long random text", signed, hashlib.sha256).hexdigest()
         assert end["headers"]["X-Trainmaster-Signature"] == f"v1={expected}"
         assert end["headers"]["Idempotency-Key"] == body["id"]
+        reader.follow("Stop")
     finally:
         reader.stop()
 

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from tests.narrowing import present
 from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.retention import Keep, Retention
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
+from trainmaster.orchestrator.core.retention.cleaning import Round, decide
+from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take
@@ -315,3 +318,30 @@ def test_the_last_of_each_model_stay(keep: int, left: list[str]) -> None:
     world.clock.advance(timedelta(hours=2))
     cleaned(world)
     assert [name for name, incoming in runs.items() if wrote(world, incoming.run_id)] == left
+
+
+def test_a_model_that_waits_for_approval_or_is_registered_stays() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Waiting(ChampionVerdict):
+        approve_by: datetime
+
+    @dataclass(frozen=True, kw_only=True)
+    class Registered(Completion):
+        registration: str
+
+    world = a_world()
+    old = trained(world, "old", 0.1, champion=None)
+    trained(world, "new", 0.1, champion=None)
+    record, now = world.record(old.run_id), world.clock.now() + OLD
+    row = next(row for row in index_rows(world.objects) if row.run_id == old.run_id)
+    waiting = Waiting(promoted=False, reason="", approve_by=now + timedelta(hours=1))
+
+    def stays(completion: Completion | None) -> set[str]:
+        found = replace(record, completion=completion)
+        counts = {"models cassava-resnet50": 1}
+        of_round = Round(began_at=now, counts=counts)
+        return set(decide(of_round, row, found, ALL, active=(), bucket=MODELS, now=now).stays.values())
+
+    assert stays(record.completion) == stays(Completion(champion=replace(waiting, approve_by=now))) == set()
+    assert stays(Completion(champion=waiting)) == {"its promotion waits for approval"}
+    assert stays(Registered(registration="registered")) == {"its model is in the Model Registry"}

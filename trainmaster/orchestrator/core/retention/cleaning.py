@@ -112,7 +112,7 @@ def decide(
         and (part is not Part.RUNS or age >= RECORD_MIN_AGE)
         and part not in (record.cleaned or {})
     ]
-    why = of_round.kept.pop(row.run_id, "")
+    why = of_round.kept.pop(row.run_id, "") or _use_of(record.completion or Completion(), now)
     if row.state not in ENDS or not record.ended or row.run_id in active:
         why = ACTIVE
     stays = dict.fromkeys(over, why) if why else dict(_obstacles(record, over, bucket, newer[Part.MODELS]))
@@ -123,6 +123,14 @@ def decide(
     if Part.MODELS not in (*gone, *(record.cleaned or {})) and Part.RUNS not in gone:
         of_round.keep(mentioned_runs(record), f"{record.run_id} started from it")
     return Decision(row=row, gone=gone, stays=stays)
+
+
+def _use_of(completion: Completion, now: datetime) -> str:
+    """What the model is still for, as the steps `evaluation` and `registry` record it; empty for nothing."""
+    approve_by = getattr(completion.champion, "approve_by", None)
+    if approve_by is not None and approve_by > now:
+        return "its promotion waits for approval"
+    return "its model is in the Model Registry" if getattr(completion, "registration", None) else ""
 
 
 def _obstacles(

@@ -63,7 +63,7 @@ def completion(world: World) -> Callable[[], list[FlowResult]]:
 
 @pytest.mark.parametrize(
     ("prepared", "ends_with", "most_files", "most_folders"),
-    [(upload, "the job was submitted", 50, 12), (completion, "the run succeeded", 35, 12)],
+    [(upload, "the job was submitted", 51, 12), (completion, "the run succeeded", 38, 12)],
 )
 def test_an_event_walks_through_few_files(
     prepared: Callable[[World], Callable[[], list[FlowResult]]],

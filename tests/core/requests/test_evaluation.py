@@ -5,8 +5,13 @@ from typing import Any
 import pytest
 
 from tests.core.roles import accepted, request, told
+from trainmaster.orchestrator.core.names import evaluation_account
 from trainmaster.orchestrator.core.policy.policy import EvaluationPolicy
-from trainmaster.orchestrator.core.requests.evaluation import evaluation_document, evaluation_submission
+from trainmaster.orchestrator.core.requests.evaluation import (
+    evaluation_document,
+    evaluation_output_uri,
+    evaluation_submission,
+)
 from trainmaster.orchestrator.core.requests.script import RUNNER
 from trainmaster.orchestrator.core.requests.submission import Target
 
@@ -105,3 +110,17 @@ def test_what_the_metric_is_measured_on_is_said_once() -> None:
     document = evaluated(script=SCRIPT)
     document["champion"]["evaluation"] = "the holdout of May"
     assert set(told(document)) == {"$.champion.evaluation"}
+
+
+@pytest.mark.parametrize(
+    ("team", "account", "output"),
+    [
+        (None, "tm-eval@p.iam.gserviceaccount.com", "gs://c/_evaluations/m/run-1"),
+        ("vision", "tm-eval-vision@p.iam.gserviceaccount.com", "gs://c/_evaluations/vision/m/run-1"),
+    ],
+)
+def test_a_team_has_its_own_account_and_folder_for_numbers(
+    team: str | None, account: str, output: str
+) -> None:
+    assert evaluation_account(team, "p") == account
+    assert evaluation_output_uri("c", team, "m", "run-1") == output

@@ -21,7 +21,6 @@ TIMEOUT_S = (5.0, 15.0)  # to connect, between two bytes of the answer
 RETRY_S = 20.0
 """One call, with the client's retries, ends within RETRY_S and one TIMEOUT_S: well inside a lease."""
 
-
 _PERMISSIONS = {
     "read": "storage.objects.get",
     "write": "storage.objects.create",

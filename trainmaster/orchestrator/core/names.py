@@ -12,7 +12,6 @@ LABEL_MAX_CHARS = 63
 HASH_CHARS = 10
 KEY_HASH_CHARS = 20
 OBJECT_NAME_MAX_BYTES = 1024  # https://cloud.google.com/storage/quotas
-EXACT_TIME_FORMAT = "%Y%m%dt%H%M%S%f"
 MICROSECOND_CHARS = 6
 
 IDEMPOTENCY_KEY = "idempotency_key"
@@ -104,7 +103,7 @@ def run_id_in_group(group_id: str, number: int) -> str:
 def _exact_time(moment: datetime) -> str:
     """In UTC, to the microsecond. Years have four digits, which strftime does not guarantee."""
     utc = moment.astimezone(UTC)
-    return f"{utc.year:04}{utc:{EXACT_TIME_FORMAT.removeprefix('%Y')}}"
+    return f"{utc.year:04}{utc:%m%dt%H%M%S%f}"
 
 
 def _base(text: str) -> str:
@@ -300,8 +299,7 @@ def waiting_parts(object_name: str) -> tuple[int, datetime, str]:
     rank, time, run_id = (*object_name.removeprefix(WAITING_PREFIX).split("-", 2), "", "")[:3]
     if not is_run_id(run_id):
         raise ValueError(f"{object_name!r} is not a queue entry")
-    seconds, microseconds = time[:-MICROSECOND_CHARS], time[-MICROSECOND_CHARS:]
-    arrived_at = datetime.fromisoformat(f"{seconds}.{microseconds}Z")  # strptime takes ten times as long
+    arrived_at = datetime.fromisoformat(f"{time[:-MICROSECOND_CHARS]}.{time[-MICROSECOND_CHARS:]}Z")
     return 100 - int(rank), arrived_at, run_id
 
 

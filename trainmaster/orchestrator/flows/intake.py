@@ -33,19 +33,12 @@ from trainmaster.orchestrator.flows.orders import take_order
 from trainmaster.orchestrator.flows.queue_pass import admit
 from trainmaster.orchestrator.flows.retraining.accept import accept, rule_failures_in_status
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.flows.submission.launch import (
-    check_request,
-    refuse_key,
-    reject,
-    reject_rest,
-    resume_recorded,
-    take_request,
-)
+from trainmaster.orchestrator.flows.submission import launch
 from trainmaster.orchestrator.ports.objects import Listed
 
 ADMITTED_PER_ARRIVAL_MAX = 2
 """How many queued runs are admitted when a new run has to wait, so that the queue does not grow by what it delays."""
-_ON_TOPIC = "a message on this topic"
+_TOPIC = "a message on this topic"
 DRY_RUN_ID = "dry-run"
 """The run id in the printed job of a dry run. No run has it, because run ids end with a hash."""
 
@@ -97,9 +90,7 @@ def take(services: Services, incoming: IncomingDocument) -> FlowResult:
     if isinstance(dropped, StoredObject):
         shown = run_shown(present, dropped.generation)
         try:
-            return _resume_known(services, incoming, shown) or _take_object(
-                services, incoming, dropped, present
-            )
+            return _resume(services, incoming, shown) or _take_object(services, incoming, dropped, present)
         except ObjectGone as gone:
             if gone.uri != dropped.uri:
                 raise
@@ -107,17 +98,16 @@ def take(services: Services, incoming: IncomingDocument) -> FlowResult:
     if incoming.source.idempotency_key is not None:
         incoming = incoming.of_content(same_request.document_id(dropped))
     if same_request.is_key_reused(present.get("content_id"), incoming.source):
-        return refuse_key(services, incoming)
-    known = _resume_known(services, incoming, incoming.run_id if present else None)
-    return known or _take_new(services, incoming)
+        return launch.refuse_key(services, incoming)
+    return _resume(services, incoming, incoming.run_id if present else None) or _take_new(services, incoming)
 
 
-def _resume_known(services: Services, incoming: IncomingDocument, run_id: str | None) -> FlowResult | None:
+def _resume(services: Services, incoming: IncomingDocument, run_id: str | None) -> FlowResult | None:
     """The run, or the first one of the group, moved forward if it is on record."""
     if run_id is None:
         return None
     held = services.ledger.find(run_id) or services.ledger.find(run_id_in_group(run_id, 1))
-    return None if held is None else resume_recorded(services, incoming, held)
+    return None if held is None else launch.resume_recorded(services, incoming, held)
 
 
 def _take_object(
@@ -136,9 +126,8 @@ def _take_object(
     source = incoming.source
     actual = drop_of(described, source.event_id, found.created_at, source.received_at, found.metadata)
     # Without a status, or with that of an older generation, there is most likely no record: its reservation finds one.
-    if shown_generation(present) >= dropped.generation and (
-        known := _resume_known(services, actual, actual.run_id)
-    ):
+    shown = shown_generation(present)
+    if shown >= dropped.generation and (known := _resume(services, actual, actual.run_id)):
         return known
     if same_request.is_saved_again(present, actual.source):
         services.drop_statuses.note_repetition(actual.source, services.clock.now())
@@ -174,7 +163,7 @@ def _take_gone(
     gone: ObjectGone,
 ) -> FlowResult:
     """Answer for a generation that can no longer be read: a newer one with the same content asks for the same."""
-    if known := _resume_known(services, incoming, incoming.run_id):
+    if known := _resume(services, incoming, incoming.run_id):
         return known
     is_begun = bool(services.ledger.runs_of_group(incoming.run_id))
     if not is_begun and same_request.is_saved_again(present, incoming.source):
@@ -189,7 +178,7 @@ def _take_gone(
             problem=f"{gone}: it was deleted or overwritten before it was read",
             repair="if it was overwritten, the newer upload becomes its own request; otherwise drop the file again",
         )
-        return reject_rest(services, incoming.of_content(None), refused)
+        return launch.reject_rest(services, incoming.of_content(None), refused)
     what = f"{dropped.uri}, generation {dropped.generation}, was overwritten with the same content before it was read"
     return FlowResult(message=f"{what}: generation {newer.generation} asks for the same")
 
@@ -198,11 +187,12 @@ def _take_new(services: Services, incoming: IncomingDocument) -> FlowResult:
     request_rules, dropped = services.request_rules(), incoming.source.object_name
     if dropped is not None:
         incoming = incoming.of_team(team_of_drop(request_rules.policy, dropped))
-    of_team = request_rules.of_team(incoming.source.team, dropped or _ON_TOPIC)
+    of_team = request_rules.of_team(incoming.source.team, dropped or _TOPIC)
     read = of_team if isinstance(of_team, Refused) else _read(services, incoming.content)
     if isinstance(read, Refused):
-        return (reject_rest if read is of_team else reject)(services, incoming, read)
-    take_document = take_order if is_order(read.value) else take_request
+        reject = launch.reject_rest if read is of_team else launch.reject
+        return reject(services, incoming, read)
+    take_document = take_order if is_order(read.value) else launch.take_request
     return take_document(services, incoming, read)
 
 
@@ -250,7 +240,7 @@ def try_request(services: Services, dry_run: self_test.DryRun, team: str | None)
         ServiceFailed: the answer could not be written.
     """
     read = _read_message(dry_run.content)
-    request = read if isinstance(read, Refused) else check_request(services, read, team, found=_ON_TOPIC)
+    request = read if isinstance(read, Refused) else launch.check_request(services, read, team, found=_TOPIC)
     verdict: dict[str, Any] = {"accepted": not isinstance(request, Refused)}
     if isinstance(request, Refused):
         verdict["faults"] = [fault.document for fault in request.faults]

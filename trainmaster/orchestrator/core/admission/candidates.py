@@ -7,13 +7,14 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import output_prefix_uri
 from trainmaster.orchestrator.core.requests.draft import ROLES, candidate_documents
 from trainmaster.orchestrator.core.requests.spec import Cluster, JobSpec, Scheduling, WorkerPool, spec_from
-from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.record import AcceptedRequest, RunRecord
 
 CLASS_MAX_CHARS = 63
 _HASH_CHARS = 10
@@ -62,16 +63,16 @@ def candidates_of(record: RunRecord) -> tuple[Candidate, ...]:
     """
     if record.request is None:
         raise ValueError(f"run {record.run_id} was rejected, so it has no candidates")
-    request, larger = record.request, record.submission.machines or {}
-    key = ("candidates", *larger.items())
-    if key not in request.parsed:
-        prefix = output_prefix_uri(request.output_uri)
-        request.parsed[key] = tuple(
-            replace(candidate, spec=with_machines(replace(candidate.spec, output_prefix_uri=prefix), larger))
-            for candidate in parse_candidates(request.document, request.pools or ())
-        )
-    found: tuple[Candidate, ...] = request.parsed[key]
-    return found
+    return _candidates_of(record.request, tuple((record.submission.machines or {}).items()))
+
+
+@lru_cache(maxsize=64)  # every step of a run needs them
+def _candidates_of(request: AcceptedRequest, larger: Sequence[tuple[str, str]]) -> tuple[Candidate, ...]:
+    prefix, others = output_prefix_uri(request.output_uri), dict(larger)
+    return tuple(
+        replace(candidate, spec=with_machines(replace(candidate.spec, output_prefix_uri=prefix), others))
+        for candidate in parse_candidates(request.document, request.pools or ())
+    )
 
 
 def with_machines(spec: JobSpec, others: Mapping[str, str]) -> JobSpec:

@@ -67,8 +67,7 @@ class QueuePass:
     paused_until: dict[str, datetime] = field(default_factory=dict)
     """By region."""
     _blocked: Sequence[Place] = field(init=False)
-    _unblocked: Mapping[str, Sequence[Place]] = field(init=False)
-    """By class; a queue has thousands of places and few classes."""
+    _unblocked: Mapping[str, Sequence[Place]] = field(init=False)  # by class: few, of thousands of places
     _closed: dict[str, str] = field(default_factory=dict)
     """By class, why."""
     _open: set[str] = field(default_factory=set)
@@ -107,8 +106,7 @@ class QueuePass:
 
     def ahead(self, own: Place, quota_class: str) -> Place | None:
         """The first run that waits for room of that class, if it goes before this one."""
-        competing = (one for one in self._unblocked.get(quota_class, ()) if self._competes(one, own))
-        first = next(competing, None)
+        first = self._head(quota_class, besides=own)
         return first if first is not None and first.order < own.order else None
 
     def _competes(self, other: Place, own: Place) -> bool:
@@ -119,30 +117,27 @@ class QueuePass:
 
         A limit is one line for all classes, but a run that also waits for room delays no other run there.
         """
-        heads: dict[str, Place | None] = {}
         for other in self._blocked:
             if other.order >= own.order:
                 return None
             is_same = other.blocked_on_limit in own.limits and self._competes(other, own)
-            if is_same and self._could_go(other, heads):
+            if is_same and self._could_go(other):
                 return other
         return None
 
-    def _could_go(self, other: Place, heads: dict[str, Place | None]) -> bool:
-        """Whether only its limit blocks it. `heads` caches the first run of each class that waits for room."""
+    def _could_go(self, other: Place) -> bool:
+        """Whether only its limit blocks it."""
         if self.is_paused(other.region) or not self._full.isdisjoint(other.limits):
             return False
         for quota_class in other.classes:
-            if quota_class not in heads:
-                heads[quota_class] = self._head(quota_class)
-            head = heads[quota_class]
+            head = self._head(quota_class)
             if quota_class not in self._closed and (head is None or head.order > other.order):
                 return True
         return False
 
-    def _head(self, quota_class: str) -> Place | None:
-        waiting = self._unblocked.get(quota_class, ())
-        return next((place for place in waiting if place.run_id not in self._gone), None)
+    def _head(self, quota_class: str, besides: Place | None = None) -> Place | None:
+        there = (place for place in self._unblocked.get(quota_class, ()) if place.run_id not in self._gone)
+        return next((place for place in there if besides is None or place.run_id != besides.run_id), None)
 
     def skips(self, place: Place) -> bool:
         """Whether that run must be skipped in this pass; call it in the order of the places."""

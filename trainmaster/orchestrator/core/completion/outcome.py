@@ -43,7 +43,6 @@ ERROR_DELAY = timedelta(seconds=90)
 Source: https://cloud.google.com/vertex-ai/docs/training/understanding-training-service
 """
 
-
 NO_REQUEST = "no model was looked for: the record has no request, which says where the model is"
 
 

@@ -107,15 +107,12 @@ def _writable(leaf: object) -> object:
     return _WORDS.get(leaf, "NaN") if isinstance(leaf, float) and not math.isfinite(leaf) else leaf
 
 
-_PLAIN = frozenset({str, int, float, bool, types.NoneType})
-"""What is encoded as itself."""
 _Value = TypeVar("_Value")
 
 
 def encoded(value: object) -> object:
     """The value in a form that `json.dumps` accepts."""
-    kind = type(value)
-    return value if kind in _PLAIN else _writer(kind)(value)  # type: ignore[arg-type]  # every type can be hashed
+    return _writer(type(value))(value)  # type: ignore[arg-type]  # every type can be hashed
 
 
 @functools.cache

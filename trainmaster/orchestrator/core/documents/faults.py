@@ -80,7 +80,6 @@ def _pieces_in(brackets: str, parts: Iterable[tuple[str, object]]) -> Iterator[s
 
 _CONSTANTS = {None: "null", True: "true", False: "false"}
 
-
 MAX_FAULTS = 200
 """Of a report: it must stay readable, and a small file can hold a fault in every fourth byte."""
 MAX_COLLECTED = 2000

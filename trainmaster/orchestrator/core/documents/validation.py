@@ -44,7 +44,6 @@ _KINDS = {
     "null": "nothing",
 }
 
-
 _PLAIN = re.compile(r"(gs://)?[A-Za-z_][A-Za-z0-9_./*-]{0,199}")
 """A text that YAML reads as a string, also between braces."""
 _NUMERAL = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")

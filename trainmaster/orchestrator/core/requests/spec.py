@@ -342,11 +342,8 @@ def spec_from(document: Mapping[str, Any]) -> JobSpec:
 
 
 def spec_of(record: RunRecord) -> JobSpec | None:
-    """The job that the run's request asks for, parsed once; None for a rejected run."""
-    request = record.request
-    if request is not None and "spec" not in request.parsed:
-        request.parsed["spec"] = spec_from(request.document)
-    return request.parsed["spec"] if request is not None else None
+    """The job that the run's request asks for; None for a rejected run."""
+    return None if record.request is None else spec_from(record.request.document)
 
 
 def _settings(document: Mapping[str, Any]) -> Mapping[str, object]:

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
-from functools import cached_property
-from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import encoded, json_bytes
 from trainmaster.orchestrator.core.documents.faults import cut
@@ -240,11 +238,7 @@ class AcceptedRequest:
     pools: tuple[str, ...] | None = None
     """The persistent resources in its region that are tried before what the request asks for, without waiting."""
 
-    # Any: the jobs that it describes, of a type that this layer does not know.
-    @cached_property
-    def parsed(self) -> dict[object, Any]:
-        """What was parsed from the request already. Every step of a run needs its job."""
-        return {}
+    __hash__ = object.__hash__  # so that what is parsed from one can be kept
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -163,8 +163,7 @@ def complete_run(
             return finish.refresh_status(services, held, "the run had already ended")
         if error_still_due(job, services.clock.now()):
             raise ReasonPending(job.name)
-        request = held.record.request
-        spec = spec_of(held.record)
+        request, spec = held.record.request, spec_of(held.record)
         if request is not None and spec is not None and not directories:
             directories = services.models.look(model_locations(job, request, spec))
         try:

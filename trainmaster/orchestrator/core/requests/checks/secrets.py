@@ -70,7 +70,6 @@ _HARMLESS = re.compile(
 """A number, a switch, a path or a word in brackets, which no password is under a name with several meanings."""
 _RANDOM = re.compile(r"[0-9a-fA-F]{32,}|(?=[^\s]*[0-9])(?=[^\s]*[a-z])(?=[^\s]*[A-Z])[0-9A-Za-z+/=]{32,}")
 
-
 _MENTION = re.compile(
     r"""(?<![A-Za-z0-9_.-])(?P<name>[A-Za-z0-9_.-]++)(?=(?P<until>["'\s:=,\-\[{|>]{1,60})(?P<value>\S{0,200}))"""
 )

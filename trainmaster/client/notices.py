@@ -15,7 +15,7 @@ from trainmaster.client.runs.admission_objects import ledger_objects
 from trainmaster.orchestrator.core.documents.codec import encoded, json_line
 from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.job_names import location_name
-from trainmaster.orchestrator.core.names import _exact_time
+from trainmaster.orchestrator.core.names import exact_time
 from trainmaster.orchestrator.core.notices.deliveries import (
     DELIVERIES_PREFIX,
     Delivery,
@@ -74,7 +74,7 @@ def publish_test(clients: "Clients", receiver: str) -> Notice:
         has = f"it has: {listed(names) or 'none'}. {nearest_names(receiver, names)}".rstrip()
         raise ClientRefused(f"The deployed policy's notify has no receiver {receiver!r}; {has}")
     now = datetime.now(UTC)
-    notice = receiver_test(receiver, _exact_time(now), now)
+    notice = receiver_test(receiver, exact_time(now), now)
     source = f"//trainmaster/{location_name(context.project, context.region)}"
     message = PubsubMessage(
         data=json_line(cloud_event(notice, source)).encode(),

@@ -86,7 +86,7 @@ def run_id_at(base: str, moment: datetime, identity: str) -> str:
         moment: when the event's cause happened; a redelivery has the same.
         identity: what distinguishes the event from every other.
     """
-    return f"{_base(base)}-{_exact_time(moment)[:-MICROSECOND_CHARS]}-{_hash(identity, HASH_CHARS)}"
+    return f"{_base(base)}-{exact_time(moment)[:-MICROSECOND_CHARS]}-{_hash(identity, HASH_CHARS)}"
 
 
 def run_id_of_key(base: str, identity: str) -> str:
@@ -100,7 +100,7 @@ def run_id_in_group(group_id: str, number: int) -> str:
     return f"{before}{dash}{_hash(f'{group_id}#{number}', len(hashed))}"
 
 
-def _exact_time(moment: datetime) -> str:
+def exact_time(moment: datetime) -> str:
     """In UTC, to the microsecond. Years have four digits, which strftime does not guarantee."""
     utc = moment.astimezone(UTC)
     return f"{utc.year:04}{utc:%m%dt%H%M%S%f}"
@@ -287,7 +287,7 @@ def pool_object(region: str, pool_id: str) -> str:
 
 def waiting_object(priority: int, arrived_at: datetime, run_id: str) -> str:
     """`waiting/<100 - priority>-<UTC time>-<run_id>`: a listing starts with the runs that go first."""
-    return f"{WAITING_PREFIX}{100 - priority:03}-{_exact_time(arrived_at)}-{run_id}"
+    return f"{WAITING_PREFIX}{100 - priority:03}-{exact_time(arrived_at)}-{run_id}"
 
 
 def waiting_parts(object_name: str) -> tuple[int, datetime, str]:

@@ -20,7 +20,7 @@ from trainmaster.client.submission.gitignore.ignored import IgnoredPaths, ignore
 from trainmaster.client.terminal import size_text
 from trainstack.find import is_state
 
-FILES_MAX = 2000
+FILES_MAX = 5000
 BYTES_MAX = 32 * 1024 * 1024
 """Before compression."""
 SEEN_MAX = 100_000

@@ -47,9 +47,9 @@ from trainmaster.orchestrator.core.policy.currency import shown_bound
 from trainmaster.orchestrator.core.requests.checks.programs import program_warnings
 from trainmaster.orchestrator.core.requests.checks.tuning import goal_warnings
 from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft
+from trainmaster.orchestrator.core.requests.placeholders import starts_in
 from trainmaster.orchestrator.core.requests.reading import OWN, checked_request, dialect_of, with_places
 from trainmaster.orchestrator.core.requests.request import Request, oversized_refusal
-from trainmaster.orchestrator.core.requests.starting_models import starts_in
 from trainmaster.orchestrator.core.retraining.reading import oversized_rule, parse_rule, template_uri
 from trainmaster.orchestrator.core.retraining.request_check import RuleRequirements
 from trainmaster.orchestrator.core.retraining.rule import Rule

@@ -9,11 +9,16 @@ known. There `$${` is the text `${`; in other values only `$${project}` and its 
 
 A rule's request may hold the rule's own places beside them, whose names have a dot and which are filled when the rule
 fires: retraining/filling.py. Files of Google's tools have no placeholders: their arguments stay as they are written.
+
+`--start_from=champion` and `--start_from=RUN_ID` become the URI of a model when a run is accepted, so every fallback,
+retry and trial starts from the same model. Any other value of that flag is left to the program.
 """
 
 import re
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from itertools import chain, islice
+from typing import Any
 
 from trainmaster.orchestrator.core.documents.faults import MAX_COLLECTED, Fault, Suggestions, nearest
 from trainmaster.orchestrator.core.documents.values import Path, list_at, text_at, with_strings
@@ -28,6 +33,8 @@ _DEPLOYMENT = re.compile(r"(?P<literal>\$?)\$\{(?P<name>" + "|".join(DEPLOYMENT)
 RUN_ID, TRIAL = "run_id", "trial"
 ARGS, MODEL_URI = "args", "model_uri"
 PREFIX_URI = ("output", "prefix_uri")
+START_FLAGS = ("--start_from", "--start-from")
+CHAMPION = "champion"
 _BY_LITERAL = f"write {LITERAL} for a literal ${{, for example in a shell command"
 
 
@@ -152,3 +159,26 @@ def _unknown(name: str, draft: Draft, suggestions: Suggestions) -> tuple[str, st
         "all trials of a job get the same arguments",
         "have the program read the environment variable CLOUD_ML_TRIAL_ID; in env, $(CLOUD_ML_TRIAL_ID) expands to it",
     )
+
+
+def starts_in(document: Mapping[str, Any]) -> Iterator[tuple[Path, range, str]]:
+    """For each such argument the path of its list, its indexes there, two of `--start_from champion`, and its value."""
+    for here, place in Draft(document=document).places.items():
+        args = [*map(str, list_at(place, ARGS)), ""]
+        for index, word in enumerate(args[:-1]):
+            flag, equals, value = word.partition("=")
+            value = value if equals else args[index + 1]
+            if flag in START_FLAGS and (value == CHAMPION or has_form_of_run_id(value)):
+                yield (*here, ARGS), range(index, index + (1 if equals else 2)), value
+
+
+def with_models(document: Mapping[str, Any], uris: Mapping[str, str | None]) -> Mapping[str, Any]:
+    """The document with the URI for each value in place of it; an argument without one is left out."""
+    changed = deepcopy(document)
+    for path, indexes, value in reversed([*starts_in(document)]):
+        args: Any = changed
+        for part in path:
+            args = args[part]
+        uri = uris[value]
+        args[indexes.start : indexes.stop] = [] if uri is None else [f"{START_FLAGS[0]}={literal(uri)}"]
+    return changed

@@ -37,10 +37,10 @@ from trainmaster.orchestrator.core.names import model_name_from, stem
 from trainmaster.orchestrator.core.requests.checks.matrix import OF_RULE
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, submitted_document
 from trainmaster.orchestrator.core.requests.matrix import MATRIX, run_documents
+from trainmaster.orchestrator.core.requests.placeholders import CHAMPION, starts_in, with_models
 from trainmaster.orchestrator.core.requests.reading import checked_request, with_places
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import spec_from
-from trainmaster.orchestrator.core.requests.starting_models import CHAMPION, starts_in, with_models
 from trainmaster.orchestrator.core.runs.drop_status import first_faults
 from trainmaster.orchestrator.core.runs.end import Rejection
 from trainmaster.orchestrator.core.runs.record import (

@@ -7,8 +7,7 @@ from trainmaster.orchestrator.core.documents.values import list_at, mapping_at, 
 from trainmaster.orchestrator.core.requests.checks.tuning import given_flags
 from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.matrix import MATRIX, RUNS_MAX, run_count, words_of
-from trainmaster.orchestrator.core.requests.placeholders import MODEL_URI, RUN_ID, find_names
-from trainmaster.orchestrator.core.requests.starting_models import FLAGS
+from trainmaster.orchestrator.core.requests.placeholders import MODEL_URI, RUN_ID, START_FLAGS, find_names
 
 OF_RULE = Fault(
     at=(MATRIX,),
@@ -25,7 +24,7 @@ def matrix_faults(draft: Draft) -> Iterator[Fault]:
             problem = "args already has this flag, so each run would receive it twice"
             repair = f"remove --{name} from {flags[name]}, or the name from the matrix"
             yield Fault(at=(MATRIX, name), problem=problem, value=f"--{name}", repair=repair)
-        if f"--{name}" in FLAGS:
+        if f"--{name}" in START_FLAGS:
             problem = "a matrix cannot choose the model that a run starts from"
             yield Fault(at=(MATRIX, name), problem=problem, value=name, repair=f"write --{name} in args")
         words = words_of(matrix, name)

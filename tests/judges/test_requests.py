@@ -12,8 +12,11 @@ from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 
 NO_JOBS = {
-    "starter/request.yaml",  # its script is not uploaded yet, nor the next one's
-    "tested/request.yaml",
+    *(
+        "evaluated/request.yaml",
+        "starter/request.yaml",
+        "tested/request.yaml",
+    ),  # their scripts are not uploaded yet
     "valid/training_request.v1.continued.yaml",
     "valid/training_request.v1.everything.yaml",  # these two have all keys, contradictions included
     "valid/training_request.v1.fallbacks.yaml",

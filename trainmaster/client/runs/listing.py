@@ -32,10 +32,8 @@ SETTLED_AFTER = timedelta(hours=1)
 TEXT_MAX_CHARS = 200
 _FIELDS = "items(name,metadata),nextPageToken"
 _MICROSECOND = timedelta(microseconds=1)
-_FIRST_PRINTABLE = " "
-"""Behind a name, it sorts before every row after that name."""
+_FIRST_PRINTABLE = " "  # behind a name, it sorts before every row after that name
 _BEHIND_ALL = "~"
-_EARLIEST = datetime.min.replace(tzinfo=UTC) + _MICROSECOND
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +133,6 @@ class RunList:
     @property
     def document(self) -> dict[str, Any]:
         """schemas/run_list.v1.schema.json."""
-        more = {} if self.next_before is None else {"next_before": encoded_time(self.next_before)}
         return {
             "schema": RUN_LIST_SCHEMA,
             "runs": [_document(row) for row in self.rows],
@@ -143,7 +140,7 @@ class RunList:
             "undecided": self.undecided,
             "bound_reached": self.bound_reached,
             **({"left_out": self.left_out} if self.left_out else {}),
-            **more,
+            **({} if self.next_before is None else {"next_before": encoded_time(self.next_before)}),
         }
 
 
@@ -177,8 +174,7 @@ def filter_runs(index: RunList, filters: Filters, *, limit: int) -> RunList | No
 
 def _first_matches(rows: Iterator[IndexRow | None], filters: Filters, *, limit: int, most: int) -> RunList:
     """The first `limit` runs that match, among `most` objects, of which those that are no rows are None."""
-    kept: list[IndexRow] = []
-    scanned = undecided = 0
+    kept, scanned, undecided = list[IndexRow](), 0, 0
     last: datetime | None = None
     for row in rows:
         is_full = len(kept) == limit and row is not None
@@ -192,13 +188,10 @@ def _first_matches(rows: Iterator[IndexRow | None], filters: Filters, *, limit: 
                 bound_reached=not is_full,
             )
         scanned += 1
-        if row is None:
-            continue
-        last = row.created_at
-        is_match = filters.matches(row)
-        if is_match:
-            kept.append(row)
-        undecided += is_match is None
+        if row is not None:
+            last, is_match = row.created_at, filters.matches(row)
+            kept += [row] if is_match else []
+            undecided += is_match is None
     return RunList(rows=tuple(kept), scanned=scanned, undecided=undecided)
 
 
@@ -266,17 +259,15 @@ def _index_objects(
     start = start if after is None else f"{after}{_FIRST_PRINTABLE}"
     end = None if filters.since is None else _first_name(filters.since)
 
-    def list_page(start: str | None, most: int | None) -> Iterator[Any]:
-        return iter(
-            clients.storage.list_blobs(
-                clients.context.ledger_bucket,
-                prefix=INDEX_PREFIX,
-                start_offset=start,
-                end_offset=end,
-                max_results=most,
-                page_size=min(most or PAGE_SIZE, PAGE_SIZE),
-                fields=_FIELDS,
-            )
+    def list_page(start: str | None, most: int | None) -> Any:
+        return clients.storage.list_blobs(
+            clients.context.ledger_bucket,
+            prefix=INDEX_PREFIX,
+            start_offset=start,
+            end_offset=end,
+            max_results=most,
+            page_size=min(most or PAGE_SIZE, PAGE_SIZE),
+            fields=_FIELDS,
         )
 
     last, count = None, 0
@@ -293,4 +284,4 @@ def _row_of(blob: Any) -> IndexRow | None:
 
 def _first_name(moment: datetime) -> str:
     """Sorts after every row of that time or later, and before all older ones."""
-    return index_object(max(moment, _EARLIEST) - _MICROSECOND, "")
+    return index_object(max(moment, datetime.min.replace(tzinfo=UTC) + _MICROSECOND) - _MICROSECOND, "")

@@ -11,13 +11,14 @@ import pytest
 from tests.contract.boundaries import dies_after, dies_before
 from tests.contract.schemas import RECORD
 from tests.contract.test_complete import launched
-from tests.contract.world import REGION, REQUEST, Boundary, Killed, World, request_rules_with
+from tests.contract.world import LEDGER, REGION, REQUEST, Boundary, Killed, World, request_rules_with
 from tests.narrowing import present
 from trainmaster.orchestrator.adapters.monitoring import CloudMachineMetrics
 from trainmaster.orchestrator.core.completion.machine_metrics import MachineMetric, MetricQuery
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import AccessDenied, ServiceFailed
 from trainmaster.orchestrator.core.job_names import job_id
+from trainmaster.orchestrator.core.names import RUN_LABEL
 from trainmaster.orchestrator.core.notices.notice import RUN_WASTEFUL
 from trainmaster.orchestrator.core.policy.waste import ThenDo, WastePolicy
 from trainmaster.orchestrator.core.runs.job import Job, JobState
@@ -26,6 +27,7 @@ from trainmaster.orchestrator.core.runs.utilization import ReplicaUse, Use
 from trainmaster.orchestrator.flows.lifecycle.finish import steps_done
 from trainmaster.orchestrator.flows.scheduled import take_tick
 from trainmaster.orchestrator.flows.services import FlowResult
+from trainmaster.orchestrator.flows.waste import find_wasteful
 from trainstack.http import in_thread, serving
 from trainstack.monitoring.api import application
 from trainstack.monitoring.samples import CPU, Point, Samples, SeriesKey
@@ -194,6 +196,20 @@ def test_a_crash_at_any_write_leaves_one_notice_id_and_a_cancelled_run(call: str
     assert record.state is RunState.CANCELLED
     assert set(wasteful_notices(world)) == {f"{run_id}/wasteful"}
     assert len(record.problems) == 1
+
+
+def test_a_damaged_record_keeps_no_other_job_from_being_reported() -> None:
+    world, job = wasteful_world(min_gpu_percent=10.0)
+    world.drop_and_launch(name="requests/other.yaml")
+    other = world.jobs.become(world.jobs.all()[1].name, JobState.RUNNING)
+    tick(world)
+    world.clock.advance(timedelta(hours=1))
+    idle(world, job)
+    idle(world, other)
+    damaged, whole = (one.labels[RUN_LABEL] for one in (job, other))
+    world.objects.write(LEDGER, f"runs/{damaged}.json", b"no record", if_generation=None)
+    results = list(find_wasteful(world.services(), world.ledger.active()[0]))
+    assert [result.run_id for result in results] == [whole]
 
 
 def test_a_service_that_fails_is_named_and_the_other_reads_go_on() -> None:

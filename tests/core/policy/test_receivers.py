@@ -79,7 +79,8 @@ def test_a_wrong_receiver_has_its_place(receiver: dict[str, Any], place: str) ->
     [
         "10.0.0.1", "127.0.0.1", "127.1", "2130706433", "0x7f000001", "0.0.0.0", "169.254.169.254", "100.64.0.1",
         "224.0.0.1", "[::1]", "[fe80::1]", "[fc00::1]", "[::ffff:127.0.0.1]", "[2002:a00:1::]", "[64:ff9b::10.0.0.1]",
-        "localhost", "a.localhost", "metadata.google.internal", "printer.local",
+        "[64:ff9b:1::a00:1]", "[::10.0.0.1]", "[::ffff:0:a00:1]", "[fec0::1]",
+        "localhost", "localhost.", "a.localhost", "metadata.google.internal", "metadata.google.internal.", "printer.local",
     ],
 )  # fmt: skip
 def test_a_private_host_is_refused_when_the_policy_is_read(host: str) -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.core.completion.machine_metrics import MachineMetric, MetricQuery
-from trainmaster.orchestrator.core.errors import RecordMoved, ServiceFailed
+from trainmaster.orchestrator.core.errors import RecordDamaged, RecordMoved, ServiceFailed
 from trainmaster.orchestrator.core.job_names import JobKind, job_id
 from trainmaster.orchestrator.core.names import RUN_LABEL, is_run_id
 from trainmaster.orchestrator.core.notices.notice import run_wasteful
@@ -92,11 +92,11 @@ def _silent_jobs(
 def _report(services: Services, waste: WastePolicy, job: Job, reason: str) -> FlowResult | None:
     """Put it on record and publish it, once a run, and cancel the run if the policy says so."""
     run_id = job.labels.get(RUN_LABEL, "")
-    held = services.ledger.find(run_id) if is_run_id(run_id) else None
-    if held is None or held.record.ended or held.record.job is None or held.record.job.name != job.name:
-        return None  # a trial's own job, or the run has changed since
-    record, now = held.record, services.clock.now()
     try:
+        held = services.ledger.find(run_id) if is_run_id(run_id) else None
+        if held is None or held.record.ended or held.record.job is None or held.record.job.name != job.name:
+            return None  # a trial's own job, or the run has changed since
+        record, now = held.record, services.clock.now()
         if record.wasteful is None:
             found = WasteFound(at=now, reason=reason)
             services.notices.publish(run_wasteful(record, found, services.ledger.record_uri(run_id)))
@@ -108,8 +108,8 @@ def _report(services: Services, waste: WastePolicy, job: Job, reason: str) -> Fl
             return None
         if waste.then is ThenDo.CANCEL:
             cancel(services, held, Sender(name=f"the policy `waste`: {reason}", by=Surety.EVENT))
-    except RecordMoved:
-        return None  # the next tick looks again
+    except (RecordMoved, RecordDamaged):  # the next tick looks again; the reconciler reports the damage
+        return None
     message = f"{job.name} wastes its machines: {reason}"
     done = f"{message}; it is being cancelled" if waste.then is ThenDo.CANCEL else message
     return FlowResult(message=done, run_id=run_id, severity="NOTICE")

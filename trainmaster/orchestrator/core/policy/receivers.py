@@ -13,6 +13,11 @@ LOOPBACK_HOST = "receiver.localhost"
 Source: https://www.rfc-editor.org/rfc/rfc6761#section-6.3
 """
 _NAT64 = IPv6Network("64:ff9b::/96")
+_UNICAST = IPv6Network("2000::/3")
+"""All that is global in IPv6 but NAT64; `is_global` also has NAT64 of a network's own, and IPv4 without a prefix.
+
+Source: https://www.iana.org/assignments/ipv6-address-space
+"""
 _MODEL_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-*")
 
 
@@ -101,12 +106,13 @@ def url_problem(url: str) -> str | None:
 
 def _host_problem(host: str) -> str | None:
     private = "its address is private, and receivers have public ones: name a public host"
+    host = host.rstrip(".")  # the name's root may be written
     if host == "localhost" or host.endswith((".localhost", ".internal", ".local")):
         return private
     try:
         return None if is_public(ip_address(host)) else private
     except ValueError:
-        last = host.rstrip(".").rpartition(".")[2]
+        last = host.rpartition(".")[2]
         # As browsers and inet_aton read it, 127.1 and 0x7f000001 are addresses too.
         return private if last.isdecimal() or last.startswith("0x") else None
 
@@ -119,4 +125,6 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
             inner = IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(inner)
+        if address not in _UNICAST:
+            return False
     return address.is_global and not address.is_multicast

@@ -37,6 +37,7 @@ def context(tmp_path: Path) -> Iterator[Served]:
             record = run_record(run_id=row.run_id)
             record["request"]["output_uri"] = output
             record["model"]["uri"] = f"{output}/model/"
+            del record["completion"]["registration"]
             served.write("ledger", record_object(row.run_id), record)
             blob = served.clients.storage.bucket(f"{PROJECT}-ledger").blob(
                 index_object(row.created_at, row.run_id)

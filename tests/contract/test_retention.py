@@ -2,22 +2,23 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from tests.contract.index import index_rows
+from tests.contract.retraining import MANUAL, SMALL, RuleWorld
 from tests.contract.schemas import RECORD
 from tests.contract.test_champions import REQUEST, complete
-from tests.contract.world import LEDGER, MODELS, Boundary, Killed, World, request_rules_with
+from tests.contract.world import INBOX, LEDGER, MODELS, Boundary, Killed, World, request_rules_with
 from tests.narrowing import present
 from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.retention import Keep, Retention
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.retention.cleaning import Round, decide
-from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion
+from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, Registration, RegistrationState
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take
@@ -320,21 +321,29 @@ def test_the_last_of_each_model_stay(keep: int, left: list[str]) -> None:
     assert [name for name, incoming in runs.items() if wrote(world, incoming.run_id)] == left
 
 
+@pytest.mark.parametrize("is_template", [False, True])
+def test_what_the_request_of_a_rule_names_stays(is_template: bool) -> None:
+    world = RuleWorld(request_rules_with(admission=Admission(), retention={"models": MONTH}))
+    named, lost = (trained(world, name, 0.1, champion=None) for name in ("named", "lost"))
+    trained(world, "newest", 0.1, champion=None)
+    request = {**SMALL, "args": [f"--start_from={named.run_id}"]}
+    how: dict[str, Any] = {"request": request}
+    if is_template:
+        world.objects.write(INBOX, "templates/t.json", json.dumps(request).encode(), if_generation=None)
+        how = {"request_uri": f"gs://{INBOX}/templates/t.json"}
+    world.drop_rule({"when": [MANUAL], **how})
+    world.clock.advance(OLD)
+    cleaned(world)
+    assert [bool(wrote(world, incoming.run_id)) for incoming in (named, lost)] == [True, False]
+
+
 def test_a_model_that_waits_for_approval_or_is_registered_stays() -> None:
-    @dataclass(frozen=True, kw_only=True)
-    class Waiting(ChampionVerdict):
-        approve_by: datetime
-
-    @dataclass(frozen=True, kw_only=True)
-    class Registered(Completion):
-        registration: str
-
     world = a_world()
     old = trained(world, "old", 0.1, champion=None)
     trained(world, "new", 0.1, champion=None)
     record, now = world.record(old.run_id), world.clock.now() + OLD
     row = next(row for row in index_rows(world.objects) if row.run_id == old.run_id)
-    waiting = Waiting(promoted=False, reason="", approve_by=now + timedelta(hours=1))
+    waiting = ChampionVerdict(promoted=False, reason="", approve_by=now + timedelta(hours=1))
 
     def stays(completion: Completion | None) -> set[str]:
         found = replace(record, completion=completion)
@@ -344,4 +353,6 @@ def test_a_model_that_waits_for_approval_or_is_registered_stays() -> None:
 
     assert stays(record.completion) == stays(Completion(champion=replace(waiting, approve_by=now))) == set()
     assert stays(Completion(champion=waiting)) == {"its promotion waits for approval"}
-    assert stays(Registered(registration="registered")) == {"its model is in the Model Registry"}
+    failed = Registration(state=RegistrationState.FAILED)
+    assert stays(Completion(registration=failed)) == set()
+    assert stays(Completion(registration=replace(failed, version="1"))) == {"its model is in the Model Registry"}

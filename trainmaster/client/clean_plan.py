@@ -8,19 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.find import Run, read_run
+from trainmaster.client.records import read_bytes
 from trainmaster.client.rules.champions import list_champions
+from trainmaster.client.rules.listing import read_book
 from trainmaster.client.runs.admission_objects import active_runs
 from trainmaster.client.runs.listing import KeptIndex
 from trainmaster.client.submission.terms import deployed_policy
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.retention.cleaning import (
+    OF_RULE,
     REIGNED,
     Decision,
     Round,
     decide,
     prefixes_of,
+    runs_in,
 )
+from trainmaster.orchestrator.core.retraining.rule import Rule, template_object
 from trainmaster.orchestrator.core.runs.index import IndexRow
+from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -99,6 +105,8 @@ def read_clean_plan(clients: "Clients", now: datetime) -> CleanPlan:
     )
     of_round, planned = Round(began_at=now), list[tuple[Decision, Run]]()
     of_round.keep(reigns, REIGNED)
+    for rule in read_book(clients).rules:
+        of_round.keep(runs_in(rule.document, _template(clients, rule)), OF_RULE)
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:
         runs = pool.map(lambda row: read_run(clients, row.run_id), index.rows)
         for row, run in zip(index.rows, runs, strict=True):
@@ -107,6 +115,15 @@ def read_clean_plan(clients: "Clients", now: datetime) -> CleanPlan:
                 planned.append((decision, run))
         found = list(pool.map(lambda each: _with_size(clients, *each), planned))
     return CleanPlan(runs=found, scanned=index.scanned, bound_reached=index.bound_reached)
+
+
+def _template(clients: "Clients", rule: Rule) -> str:
+    """The request of a rule that names one; empty for any other."""
+    if rule.template is None:
+        return ""
+    name = template_object(rule.template.sha256)
+    content = read_bytes(clients.storage, clients.context.ledger_bucket, name, MAX_REQUEST_BYTES)
+    return (content or b"").decode(errors="replace")
 
 
 def _with_size(clients: "Clients", decision: Decision, run: Run) -> PlannedRun:

@@ -18,12 +18,14 @@ from trainmaster.orchestrator.core.errors import GenerationMoved, TrainmasterErr
 from trainmaster.orchestrator.core.policy.retention import Part, Retention
 from trainmaster.orchestrator.core.retention.cleaning import (
     NEW_WITHIN,
+    OF_RULE,
     REIGNED,
     Removal,
     Round,
     decide,
     mentioned_runs,
     prefixes_of,
+    runs_in,
     tombstone,
     with_mark,
 )
@@ -84,6 +86,7 @@ class _Cleaning:
         known = known or Round(began_at=services.clock.now())
         # In each tick, and after the markers were listed: a run that was still marked before may be champion now.
         known.keep(services.retained.reigns(), REIGNED)
+        self._keep_for_rules(known)
         self._keep_for_new_runs(known)
         self._until = services.clock.now() + CLEANS_FOR
         while True:
@@ -98,6 +101,13 @@ class _Cleaning:
                 return None
             known = self._decide_next(known)
             held = services.retained.replace(held, known)
+
+    def _keep_for_rules(self, known: Round) -> None:
+        """Keep what the next run of a rule may start from."""
+        book = self._services.rule_book
+        for rule in book.read().document.rules:
+            template = book.template(rule.template.sha256) if rule.template else None
+            known.keep(runs_in(rule.document, (template or b"").decode(errors="replace")), OF_RULE)
 
     def _keep_for_new_runs(self, known: Round) -> None:
         """Keep what runs started from that are newer than the round, or that its rows may not have shown."""

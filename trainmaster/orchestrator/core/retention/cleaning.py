@@ -28,7 +28,7 @@ NEW_WITHIN = timedelta(hours=1)
 RECORD_MIN_AGE = timedelta(days=8)
 """Until then a dead letter about the run or its jobs may be replayed: trainmaster/deploy/topology.yaml keeps them for a week."""
 ACTIVE = "it has not ended, or steps after its end are left"
-REIGNED = "it is or was champion"
+REIGNED, OF_RULE = "it is or was champion", "a rule's request names it"
 _WORD = re.compile(r"[a-z0-9_-]+")
 
 
@@ -127,10 +127,11 @@ def decide(
 
 def _use_of(completion: Completion, now: datetime) -> str:
     """What the model is still for, as the steps `evaluation` and `registry` record it; empty for nothing."""
-    approve_by = getattr(completion.champion, "approve_by", None)
+    approve_by = completion.champion.approve_by if completion.champion else None
     if approve_by is not None and approve_by > now:
         return "its promotion waits for approval"
-    return "its model is in the Model Registry" if getattr(completion, "registration", None) else ""
+    is_registered = completion.registration is not None and completion.registration.version is not None
+    return "its model is in the Model Registry" if is_registered else ""
 
 
 def _obstacles(
@@ -151,8 +152,12 @@ def mentioned_runs(record: RunRecord) -> set[str]:
     """The runs whose ids are in the request, in whatever form: what the run started from is one of them."""
     if record.request is None:
         return set()
-    words = _WORD.findall(json.dumps([encoded(record.request.document), record.source.firing_values]))
-    return {word for word in words if has_form_of_run_id(word)} - {record.run_id}
+    return runs_in(encoded(record.request.document), record.source.firing_values) - {record.run_id}
+
+
+def runs_in(*documents: object) -> set[str]:
+    """The run ids in these documents."""
+    return {word for word in _WORD.findall(json.dumps(documents)) if has_form_of_run_id(word)}
 
 
 def own_prefix(record: RunRecord, bucket: str) -> str:

@@ -1,5 +1,6 @@
 """The policy's retention: what is over goes, what a champion needs stays, and no death of a tick leaves half of a run."""
 
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +19,12 @@ from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.retention import Keep, Retention
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.retention.cleaning import Round, decide
-from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, Registration, RegistrationState
+from trainmaster.orchestrator.core.runs.end import (
+    ChampionVerdict,
+    Completion,
+    Registration,
+    RegistrationState,
+)
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.intake import take
@@ -186,29 +192,26 @@ def message(content: bytes, attributes: Mapping[str, str]) -> Mapping[str, objec
 
 
 def test_a_tick_that_dies_or_fails_between_any_two_calls_is_continued() -> None:
-    world, _ = full_world()
-    boundary = Boundary()
+    before, runs = full_world()
+    world, boundary = before.copied(), Boundary()
     cleaned(world, boundary)
     wanted = state_of(world)
     changing = [n for n, call in enumerate(boundary.calls) if call.startswith(("write", "delete"))]
     assert len(changing) > 20
-    for point in changing:
-        for after in (False, True):
-            again, runs = full_world()
-            with pytest.raises(Killed):
-                cleaned(again, Boundary(die_at=point, die_after_the_call=after))
-            for (
-                incoming
-            ) in runs.values():  # between the two ticks, each record can be read, and starts nothing again
-                again.launch(incoming)
-                model = again.record(incoming.run_id).model
-                if model is not None and "saved_model.pb" not in " ".join(wrote(again, incoming.run_id)):
-                    assert model.deleted_at is not None
-            cleaned(again)
-            again.reconcile()
-            found = state_of(again)
-            assert {name: found.get(name) for name in wanted} == wanted, (boundary.calls[point], after)
-            assert len(again.jobs.all()) == len(world.jobs.all())
+    for point, after in itertools.product(changing, (False, True)):
+        again = before.copied()
+        with pytest.raises(Killed):
+            cleaned(again, Boundary(die_at=point, die_after_the_call=after))
+        for incoming in runs.values():  # each record can be read, and starts nothing again
+            again.launch(incoming)
+            model = again.record(incoming.run_id).model
+            if model is not None and "saved_model.pb" not in " ".join(wrote(again, incoming.run_id)):
+                assert model.deleted_at is not None
+        cleaned(again)
+        again.reconcile()
+        found = state_of(again)
+        assert {name: found.get(name) for name in wanted} == wanted, (boundary.calls[point], after)
+        assert len(again.jobs.all()) == len(world.jobs.all())
 
 
 def test_large_directories_take_several_ticks() -> None:
@@ -347,12 +350,13 @@ def test_a_model_that_waits_for_approval_or_is_registered_stays() -> None:
 
     def stays(completion: Completion | None) -> set[str]:
         found = replace(record, completion=completion)
-        counts = {"models cassava-resnet50": 1}
-        of_round = Round(began_at=now, counts=counts)
+        of_round = Round(began_at=now, counts={"models cassava-resnet50": 1})
         return set(decide(of_round, row, found, ALL, active=(), bucket=MODELS, now=now).stays.values())
 
     assert stays(record.completion) == stays(Completion(champion=replace(waiting, approve_by=now))) == set()
     assert stays(Completion(champion=waiting)) == {"its promotion waits for approval"}
     failed = Registration(state=RegistrationState.FAILED)
     assert stays(Completion(registration=failed)) == set()
-    assert stays(Completion(registration=replace(failed, version="1"))) == {"its model is in the Model Registry"}
+    assert stays(Completion(registration=replace(failed, version="1"))) == {
+        "its model is in the Model Registry"
+    }

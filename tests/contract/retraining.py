@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from tests.contract.world import INBOX, LEASE, LEDGER, REQUEST_RULES, Boundary, BoundaryObjects, World
+from tests.contract.world import INBOX, LEASE, LEDGER, REQUEST_RULES, Boundary, Crossing, World
 from tests.core.admission_cases import PRICES
 from tests.judges.events import FINALIZED, event_faults
 from tests.narrowing import present
@@ -31,7 +31,6 @@ from trainmaster.orchestrator.flows.retraining.tick import tick_rules
 from trainmaster.orchestrator.flows.scheduled import take_tick
 from trainmaster.orchestrator.flows.services import FlowResult
 from trainmaster.orchestrator.flows.turns import Turns
-from trainmaster.orchestrator.ports.objects import Objects
 from trainmaster.orchestrator.stores.arrivals import ArrivalLog
 
 DATA = "data-1"
@@ -131,8 +130,7 @@ class RuleWorld(World):
 
     def crossing_log(self, boundary: Boundary) -> ArrivalLog:
         """The log of a new instance, whose calls cross the boundary."""
-        objects: Objects = BoundaryObjects(self.objects, boundary)
-        return ArrivalLog(objects, LEDGER, self.clock)
+        return ArrivalLog(Crossing(self.objects, boundary), LEDGER, self.clock)
 
     def tick(self, boundary: Boundary | None = None) -> list[FlowResult]:
         """A tick's turns of the rules, without the runs."""

@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +12,6 @@ from tests.contract.retraining import SMALL
 from tests.contract.schemas import RECORD
 from tests.contract.world import LEDGER, REGION, Killed, World, request_rules_with
 from trainmaster.orchestrator.core.admission.candidates import deployment_class
-from trainmaster.orchestrator.core.completion.experiment import ExperimentRun
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import (
     DeploymentRefused,
@@ -20,10 +19,9 @@ from trainmaster.orchestrator.core.errors import (
     SubmissionUnknown,
     TrainmasterError,
 )
-from trainmaster.orchestrator.core.job_names import JobKind, location_region
+from trainmaster.orchestrator.core.job_names import location_region
 from trainmaster.orchestrator.core.names import RUN_LABEL
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
-from trainmaster.orchestrator.core.policy.pools import PoolState
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Failure, Job
@@ -114,29 +112,8 @@ class Answering:
             self._submit(submission)
         raise self._answers.pop(0)
 
-    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
-        return self._jobs.of_run(run_id, kind, regions)
-
-    def active(self, kind: JobKind, region: str) -> Sequence[Job]:
-        return self._jobs.active(kind, region)
-
-    def read(self, job_name: str) -> Job:
-        return self._jobs.read(job_name)
-
-    def cancel(self, job_name: str) -> None:
-        self._jobs.cancel(job_name)
-
-    def with_id(self, job_id: str) -> Job:
-        return self._jobs.with_id(job_id)
-
-    def pool_states(self, region: str) -> Sequence[PoolState]:
-        return self._jobs.pool_states(region)
-
-    def keep_experiment_run(self, run: ExperimentRun) -> None:
-        self._jobs.keep_experiment_run(run)
-
-    def delete_pool(self, name: str) -> None:
-        self._jobs.delete_pool(name)
+    def __getattr__(self, method: str) -> Any:  # the port's
+        return getattr(self._jobs, method)
 
 
 class Stopping(Answering):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.contract.boundaries import At
 from tests.contract.index import index_rows, index_violations
-from tests.contract.world import LEDGER, Boundary, BoundaryObjects, Killed, World
+from tests.contract.world import LEDGER, Boundary, Crossing, Killed, World
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, IndexRow
@@ -40,7 +40,7 @@ def test_a_listing_shows_the_newest_run_first_and_reads_no_record(world: World) 
         world.launch(world.drop(name=name))
         world.clock.advance(timedelta(milliseconds=1))
     boundary = Boundary()
-    found = [row.run_id[0] for row in index_rows(BoundaryObjects(world.objects, boundary))]
+    found = [row.run_id[0] for row in index_rows(Crossing(world.objects, boundary))]
     assert found == ["c", "a", "b"]
     assert boundary.calls == ["list ledger"]
 

@@ -22,20 +22,14 @@ from tests.memory import (
 )
 from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.admission.cost import ReadPrices
-from trainmaster.orchestrator.core.champions.registration import ModelUpload, ModelVersion
 from trainmaster.orchestrator.core.completion.entry import JobHint
-from trainmaster.orchestrator.core.completion.experiment import ExperimentRun
-from trainmaster.orchestrator.core.completion.explanation import LogEntry, LogQuery
-from trainmaster.orchestrator.core.completion.machine_metrics import MetricQuery, MetricSeries
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.events.envelope import Envelope
 from trainmaster.orchestrator.core.job_names import JobKind, location_name
 from trainmaster.orchestrator.core.names import RUN_LABEL, UPLOAD_ID
-from trainmaster.orchestrator.core.notices.notice import Notice
 from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA
 from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.policy import policy_from
-from trainmaster.orchestrator.core.policy.pools import PoolState
 from trainmaster.orchestrator.core.requests.incoming import IncomingDocument, parse_message, parse_upload
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import Submission
@@ -49,12 +43,7 @@ from trainmaster.orchestrator.flows.queue_pass import complete_and_admit
 from trainmaster.orchestrator.flows.reconcile import reconcile
 from trainmaster.orchestrator.flows.services import Adapters, FlowResult, Services
 from trainmaster.orchestrator.flows.turns import Turns
-from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored, Unfinished
 from trainmaster.orchestrator.ports.services import (
-    JobLogs,
-    MachineMetrics,
-    ModelRegistry,
-    Notices,
     TrainingJobs,
 )
 from trainmaster.orchestrator.settings import settings_from
@@ -141,127 +130,68 @@ class Boundary:
                 raise self.death(f"after {name}")
 
 
-@dataclass
-class BoundaryObjects:
-    inner: Objects
-    boundary: Boundary
-
-    def read(self, bucket: str, name: str, generation: int | None = None, *, max_bytes: int) -> Stored:
-        return self.boundary.cross(
-            f"read {bucket}", lambda: self.inner.read(bucket, name, generation, max_bytes=max_bytes)
-        )
-
-    def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
-        return self.boundary.cross(
-            f"describe {bucket}", lambda: self.inner.describe(bucket, name, generation)
-        )
-
-    def write(self, bucket: str, name: str, content: bytes, **options: Any) -> int:  # Any: the port's
-        return self.boundary.cross(
-            f"write {name.partition('/')[0]}", lambda: self.inner.write(bucket, name, content, **options)
-        )
-
-    def copy(
-        self, source: tuple[str, str, int], bucket: str, name: str, *, token: str | None = None
-    ) -> Listed | Unfinished:
-        return self.boundary.cross(
-            f"copy to {bucket}", lambda: self.inner.copy(source, bucket, name, token=token)
-        )
-
-    def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
-        self.boundary.cross(
-            f"delete {name.partition('/')[0]}",
-            lambda: self.inner.delete(bucket, name, if_generation=if_generation),
-        )
-
-    def listing(self, bucket: str, prefix: str, after: str = "") -> Iterator[Listed]:
-        return self.boundary.cross(
-            f"list {bucket}", lambda: iter(list(self.inner.listing(bucket, prefix, after)))
-        )
+def _of_bucket(verb: str) -> Callable[..., str]:
+    return lambda bucket, *_: f"{verb} {bucket}"
 
 
-@dataclass
-class BoundaryJobs:
-    inner: TrainingJobs
-    boundary: Boundary
-
-    def submit(self, submission: Submission) -> Job:
-        return self.boundary.cross("submit", lambda: self.inner.submit(submission))
-
-    def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
-        return self.boundary.cross("find jobs", lambda: self.inner.of_run(run_id, kind, regions))
-
-    def active(self, kind: JobKind, region: str) -> Sequence[Job]:
-        return self.boundary.cross("list jobs", lambda: self.inner.active(kind, region))
-
-    def read(self, job_name: str) -> Job:
-        return self.boundary.cross("read job", lambda: self.inner.read(job_name))
-
-    def pool_states(self, region: str) -> Sequence[PoolState]:
-        return self.boundary.cross("read pools", lambda: self.inner.pool_states(region))
-
-    def keep_experiment_run(self, run: ExperimentRun) -> None:
-        self.boundary.cross("write experiment", lambda: self.inner.keep_experiment_run(run))
-
-    def delete_pool(self, name: str) -> None:
-        self.boundary.cross("delete pool", lambda: self.inner.delete_pool(name))
-
-    def cancel(self, job_name: str) -> None:
-        self.boundary.cross("cancel", lambda: self.inner.cancel(job_name))
-
-    def with_id(self, job_id: str) -> Job:
-        return self.boundary.cross("read job", lambda: self.inner.with_id(job_id))
+def _of_folder(verb: str) -> Callable[..., str]:
+    return lambda _, name, *__: f"{verb} {name.partition('/')[0]}"
 
 
-@dataclass
-class BoundaryJobLogs:
-    inner: JobLogs
-    boundary: Boundary
-
-    def read(self, query: LogQuery) -> Sequence[LogEntry]:
-        return self.boundary.cross("read log", lambda: self.inner.read(query))
-
-    def silent_jobs(self, job_ids: Sequence[str], since: datetime) -> Sequence[str]:
-        return self.boundary.cross("find silent jobs", lambda: self.inner.silent_jobs(job_ids, since))
-
-
-@dataclass
-class BoundaryMachineMetrics:
-    inner: MachineMetrics
-    boundary: Boundary
-
-    def list_time_series(self, query: MetricQuery) -> Sequence[MetricSeries]:
-        return self.boundary.cross("list time series", lambda: self.inner.list_time_series(query))
-
-
-@dataclass
-class BoundaryModels:
-    inner: ModelRegistry
-    boundary: Boundary
-
-    def versions_of_run(self, model_id: str, run_id: str) -> Sequence[ModelVersion] | None:
-        return self.boundary.cross("find versions", lambda: self.inner.versions_of_run(model_id, run_id))
-
-    def upload(self, upload: ModelUpload, *, is_first: bool) -> str | None:
-        return self.boundary.cross("upload", lambda: self.inner.upload(upload, is_first=is_first))
-
-    def why_upload_failed(self, operation: str) -> str:
-        return self.boundary.cross("check upload", lambda: self.inner.why_upload_failed(operation))
-
-    def version_with_alias(self, model_id: str, alias: str) -> ModelVersion | None:
-        return self.boundary.cross("find alias", lambda: self.inner.version_with_alias(model_id, alias))
-
-    def change_alias(self, version: ModelVersion, change: str) -> None:
-        self.boundary.cross("move alias", lambda: self.inner.change_alias(version, change))
+OBJECT_CALLS: Mapping[str, str | Callable[..., str]] = {
+    "read": _of_bucket("read"),
+    "describe": _of_bucket("describe"),
+    "listing": _of_bucket("list"),
+    "copy": lambda _, bucket, *__: f"copy to {bucket}",
+    "write": _of_folder("write"),
+    "delete": _of_folder("delete"),
+}
+"""How calls of `Objects` are named, by method, of the call's arguments."""
+JOB_CALLS: Mapping[str, str] = {
+    "submit": "submit",
+    "of_run": "find jobs",
+    "active": "list jobs",
+    "read": "read job",
+    "with_id": "read job",
+    "cancel": "cancel",
+    "pool_states": "read pools",
+    "delete_pool": "delete pool",
+    "keep_experiment_run": "write experiment",
+}
+LOG_CALLS: Mapping[str, str] = {"read": "read log", "silent_jobs": "find silent jobs"}
+MODEL_CALLS: Mapping[str, str] = {
+    "versions_of_run": "find versions",
+    "upload": "upload",
+    "why_upload_failed": "check upload",
+    "version_with_alias": "find alias",
+    "change_alias": "move alias",
+}
 
 
-@dataclass
-class BoundaryNotices:
-    inner: Notices
-    boundary: Boundary
+class Crossing:
+    """A port whose calls cross a boundary, by these names. Other methods than these do not exist."""
 
-    def publish(self, notice: Notice) -> None:
-        self.boundary.cross("publish", lambda: self.inner.publish(notice))
+    def __init__(
+        self,
+        inner: object,
+        boundary: Boundary,
+        names: Mapping[str, str | Callable[..., str]] = OBJECT_CALLS,
+    ) -> None:
+        self._inner, self._boundary, self._names = inner, boundary, names
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:  # Any: the port's
+        name, inner = self._names[method], getattr(self._inner, method)
+
+        def call(*args: Any, **options: Any) -> Any:
+            crossed = name if isinstance(name, str) else name(*args)
+            return self._boundary.cross(crossed, lambda: _whole(inner(*args, **options)))
+
+        return call
+
+
+def _whole(answer: object) -> object:
+    """The answer; of an iterator all that it gives, which it gets within the call."""
+    return iter(list(answer)) if isinstance(answer, Iterator) else answer
 
 
 class World:
@@ -292,14 +222,13 @@ class World:
     def services(self, boundary: Boundary | None = None, jobs: TrainingJobs | None = None) -> Services:
         """Ports for one delivery."""
         crossed = boundary or Boundary()
-        objects = BoundaryObjects(self.objects, crossed)
         adapters = Adapters(
-            objects=objects,
-            jobs=BoundaryJobs(jobs or self.jobs, crossed),
-            job_logs=BoundaryJobLogs(self.job_logs, crossed),
-            model_registry=BoundaryModels(self.models, crossed),
-            machine_metrics=BoundaryMachineMetrics(self.machine_metrics, crossed),
-            notices=BoundaryNotices(self.notices, crossed),
+            objects=Crossing(self.objects, crossed),
+            jobs=Crossing(jobs or self.jobs, crossed, JOB_CALLS),
+            job_logs=Crossing(self.job_logs, crossed, LOG_CALLS),
+            model_registry=Crossing(self.models, crossed, MODEL_CALLS),
+            machine_metrics=Crossing(self.machine_metrics, crossed, {"list_time_series": "list time series"}),
+            notices=Crossing(self.notices, crossed, {"publish": "publish"}),
             clock=self.clock,
         )
         return Services(

@@ -114,33 +114,6 @@ def test_a_run_gets_through_a_week_of_weather_with_its_fallback(reader: Reader) 
 
 @pytest.mark.slow
 @pytest.mark.timeout(DEADLINE_S)
-@pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
-@pytest.mark.parametrize("reader", ["register-champions"], indirect=True)
-def test_the_alias_in_the_model_registry_follows_the_champion_for_gcloud_and_the_sdk(reader: Reader) -> None:
-    page = PAGES["register-champions"]
-    for title in ("Start", "Ask for it in the policy", "Train two champions"):
-        reader.follow(title)
-    second, first = reader.run("trainmaster ls -o name").split()
-    shown = "trainmaster champions show starter"
-    wait_until(lambda: "version 2" in reader.run(shown), "both are registered", within_s=120)
-    listed = reader.follow("See the version").splitlines()
-    assert {line.split()[1] for line in listed if line.startswith("starter ")} == {"1", "2"}
-    ((_, program),) = [block for block in sections(page)["See the version"] if block[0] == "python"]
-    (reader.folder / "champion.py").write_text(program)
-    with_sdk = 'eval "$(trainmaster stack env --gateway)" && python champion.py'
-    seen = reader.run(with_sdk)
-    assert f"2 {second}\n" in seen
-    assert "1 ['default']\n2 ['champion']\n" in seen
-    assert re.search(rf"run: {second}\nfiles: gs://trainmaster-local-champions/starter/{second}/\n", seen)
-    reader.follow("Roll back")
-    assert f"1 {first}\n" in reader.run(with_sdk)
-    describe = "gcloud ai models describe starter@2 --region=us-central1 --format='value(versionAliases)'"
-    assert "champion" not in reader.run(f'eval "$(trainmaster stack env)" && {describe}').split()
-    reader.follow("Stop")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(DEADLINE_S)
 @pytest.mark.parametrize("reader", ["keep-and-clean"], indirect=True)
 def test_what_lost_is_removed_and_a_late_message_of_a_removed_run_starts_nothing(reader: Reader) -> None:
     reader.follow("Start")
@@ -236,3 +209,52 @@ def test_what_a_runs_machines_did_is_explained_and_the_policy_of_the_page_is_val
         pass
     assert re.search(r"use +workerpool0-0  CPU \d+ % \(up to \d+ %\)", reader.follow("After a run"))
     reader.follow("Stop")
+
+
+@pytest.fixture(scope="module")
+def registered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """The page's stack once its two champions are in the registry."""
+    reader = Reader(PAGES["register-champions"], tmp_path_factory.mktemp("registered"))
+    try:
+        for title in ("Start", "Ask for it in the policy", "Train two champions"):
+            reader.follow(title)
+        shown = "trainmaster champions show starter"
+        wait_until(lambda: "version 2" in reader.run(shown), "both are registered", within_s=120)
+        yield reader
+    finally:
+        reader.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(DEADLINE_S)
+def test_the_alias_in_the_model_registry_follows_the_champion_for_the_sdk(registered: Reader) -> None:
+    registered.follow("See the version")
+    second, first = registered.run("trainmaster ls -o name").split()
+    ((_, program),) = (
+        block for block in sections(PAGES["register-champions"])["See the version"] if block[0] == "python"
+    )
+    (registered.folder / "champion.py").write_text(program)
+    with_sdk = 'eval "$(trainmaster stack env --gateway)" && python champion.py'
+    seen = registered.run(with_sdk)
+    assert f"2 {second}\n" in seen
+    assert "1 ['default']\n2 ['champion']\n" in seen
+    assert re.search(rf"run: {second}\nfiles: gs://trainmaster-local-champions/starter/{second}/\n", seen)
+    registered.follow("Roll back")
+    assert f"1 {first}\n" in registered.run(with_sdk)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(DEADLINE_S)
+@pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
+def test_gcloud_shows_the_versions_and_which_has_the_alias(registered: Reader) -> None:
+    listed = registered.follow("See it with gcloud").splitlines()
+    assert {line.split()[1] for line in listed if line.startswith("starter ")} == {"1", "2"}
+    shown = registered.run("trainmaster champions show starter")
+    (current,) = re.findall(r"version (\d), alias champion", shown)
+    describe = "gcloud ai models describe starter@{} --region=us-central1 --format='value(versionAliases)'"
+    aliased = [
+        number
+        for number in "12"
+        if "champion" in registered.run(f'eval "$(trainmaster stack env)" && {describe.format(number)}')
+    ]
+    assert aliased == [current]

@@ -98,7 +98,7 @@ class JobService(Collection[VertexJob]):
     async def _forget(self, job: VertexJob) -> None:
         await super()._forget(job)
         if self._machine.meter:
-            self._machine.meter.forget(job.job_id)
+            self._machine.meter.samples.forget(job.job_id)
 
     def begin_trial(self, job: VertexJob) -> None:
         """Start the job of a trial, unless it is known already."""

@@ -3,7 +3,8 @@
 Source: https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list
 """
 
-from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -55,31 +56,24 @@ def _page(samples: Samples, request: Request, project: str) -> dict[str, Any]:
         message = f'Cannot find metric(s) that match type = "{query.metric}".'
         raise ApiError(Status.NOT_FOUND, message)
     found = list(answered_series(query, samples.of_metric(query.metric), project))
-    if given.get("view") == "HEADERS":
-        found = [{**series, "points": []} for series in found]
     size, first = _number(given.get("pageSize"), "pageSize"), _number(given.get("pageToken"), "pageToken")
-    size = min(size or MAX_POINTS, MAX_POINTS)
-    page = list(_cut(found, first, first + size))
-    points = sum(len(series["points"]) for series in found)
+    end = first + min(size or MAX_POINTS, MAX_POINTS)
+    # A page counts points: a series may begin on it and continue on the next.
+    points = [(number, point) for number, series in enumerate(found) for point in series["points"]]
+    page = [
+        {**found[number], "points": [point for _, point in some]}
+        for number, some in groupby(points[first:end], key=itemgetter(0))
+    ]
+    if given.get("view") == "HEADERS":
+        page, end = [{**series, "points": []} for series in found], len(points)
     answer: dict[str, Any] = {"timeSeries": page, "unit": "10^2.%"} if page else {}
-    return answer | ({"nextPageToken": str(first + size)} if first + size < points else {})
+    return answer | ({"nextPageToken": str(end)} if end < len(points) else {})
 
 
 def _number(text: str | None, name: str) -> int:
     if text and not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
         raise InvalidArgumentError(f"{name}: expected what an answer gave, or a number, found {text!r}.")
     return int(text or 0)
-
-
-def _cut(found: Sequence[dict[str, Any]], first: int, end: int) -> Iterator[dict[str, Any]]:
-    """The series of a page, which counts points: one may begin on a page and continue on the next."""
-    position = 0
-    for series in found:
-        points = series["points"]
-        kept = points[max(first - position, 0) : max(end - position, 0)]
-        if kept or (not points and first == 0):
-            yield {**series, "points": kept}
-        position += len(points)
 
 
 async def _answer_denial(_request: Request, denied: Exception) -> JSONResponse:

@@ -5,7 +5,7 @@ Source: https://cloud.google.com/monitoring/api/v3/filters and https://cloud.goo
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -16,13 +16,12 @@ from trainstack.monitoring.samples import Point, SeriesKey
 
 RESOURCE = "cloudml_job"
 MIN_PERIOD_S = 60
-_TERM = re.compile(
-    r"\s*(?P<selector>[A-Za-z_.]+)\s*=\s*(?:one_of\(\s*(?P<several>\"[^\"\\]*\"(?:\s*,\s*\"[^\"\\]*\")*)\s*\)|(?P<one>\"[^\"\\]*\"))\s*"
-)
-_AND = re.compile(r"AND\b")
-_QUOTED = re.compile(r'"([^"]*)"')
 _SELECTORS = ("metric.type", "resource.type", "resource.labels.job_id", "resource.labels.task_name",
               "resource.labels.project_id", "metric.labels.accelerator_id")  # fmt: skip
+_QUOTED = r'"[^"\\]*"'
+_TERM = re.compile(
+    rf"\s*({'|'.join(map(re.escape, _SELECTORS))})\s*=\s*(one_of\(\s*{_QUOTED}(?:\s*,\s*{_QUOTED})*\s*\)|{_QUOTED})\s*(AND\b|$)"
+)
 _MEANS: Mapping[str, Callable[[Sequence[float]], float]] = {"MEAN": fmean, "MAX": max, "MIN": min, "SUM": sum}
 _NS = 1_000_000_000
 
@@ -35,10 +34,10 @@ class SeriesQuery:
     wanted: Mapping[str, frozenset[str]]
     after: float
     until: float
-    period_s: float = 0.0
-    aligner: str = ""
-    reducer: str = ""
-    group_by: tuple[str, ...] = ()
+    period_s: float
+    aligner: str
+    reducer: str
+    group_by: tuple[str, ...]
 
 
 def query_of(given: Mapping[str, str], group_by: Sequence[str]) -> SeriesQuery:
@@ -59,7 +58,7 @@ def query_of(given: Mapping[str, str], group_by: Sequence[str]) -> SeriesQuery:
         raise InvalidArgumentError("interval: the start time is after the end time.")
     aligner = _choice(given.get("aggregation.perSeriesAligner", ""), "ALIGN_")
     reducer = _choice(given.get("aggregation.crossSeriesReducer", ""), "REDUCE_")
-    period_s = _seconds(given, "aggregation.alignmentPeriod", parse_duration, or_else=0.0)
+    period_s = _seconds(given, "aggregation.alignmentPeriod", parse_duration)
     if aligner and period_s < MIN_PERIOD_S:
         raise InvalidArgumentError(f"aggregation.alignmentPeriod: at least {MIN_PERIOD_S}s.")
     if reducer and not aligner:
@@ -80,55 +79,48 @@ def _seconds(given: Mapping[str, str], name: str, parse: Callable[[str], int], o
 
 
 def _wanted(text: str) -> Mapping[str, frozenset[str]]:
-    """The values of each selector: terms joined by AND, each `=` with a text or `one_of`."""
+    """The values of each selector."""
     wanted: dict[str, frozenset[str]] = {}
-    position = 0
-    while position < len(text) or not wanted:
-        term = _TERM.match(text, position)
-        if term is None or term["selector"] not in _SELECTORS:
+    position, has_more = 0, True
+    while has_more:
+        if (term := _TERM.match(text, position)) is None:
             raise InvalidArgumentError(
                 f"filter: the local stack takes terms of {', '.join(_SELECTORS)}, each = a quoted text or one_of(…), "
                 f"joined by AND; found {text[position : position + 40]!r}."
             )
-        wanted[term["selector"]] = frozenset(_QUOTED.findall(term["several"] or term["one"]))
-        position = term.end()
-        joint = _AND.match(text, position)
-        if position < len(text) and joint is None:
-            raise InvalidArgumentError(f"filter: expected AND, found {text[position : position + 40]!r}.")
-        position = joint.end() if joint else position
+        values = frozenset(quoted[1:-1] for quoted in re.findall(_QUOTED, term[2]))
+        wanted[term[1]] = values & wanted.get(term[1], values)
+        position, has_more = term.end(), bool(term[3])
     return wanted
 
 
 def _choice(name: str, prefix: str) -> str:
     kind = name.removeprefix(prefix)
-    if kind in ("", "NONE"):
-        return ""
-    if kind not in _MEANS:
-        allowed = ", ".join(prefix + each for each in ("NONE", *_MEANS))
+    if kind not in ("", "NONE", *_MEANS):
+        allowed = ", ".join(prefix + kind for kind in ("NONE", *_MEANS))
         raise InvalidArgumentError(
             f"aggregation: {name} is not imitated by the local stack; it has {allowed}."
         )
-    return kind
-
-
-Labels = tuple[tuple[str, str], ...]
-"""The values by selector, in the order of the selectors."""
+    return kind if kind in _MEANS else ""
 
 
 def answered_series(
-    query: SeriesQuery, series: Iterable[tuple[SeriesKey, Sequence[Point]]], project: str
+    query: SeriesQuery, series: Mapping[SeriesKey, Sequence[Point]], project: str
 ) -> Iterator[dict[str, Any]]:
     """The series in the API's form, the newest point of each first; those without a point are left out."""
-    found: dict[Labels, list[tuple[float, float]]] = {}
-    for key, points in series:
+    shown = {"metric.type", "resource.type", "resource.labels.project_id", *query.group_by}
+    found = defaultdict[tuple[tuple[str, str], ...], defaultdict[float, list[float]]](
+        lambda: defaultdict(list)
+    )
+    for key, points in series.items():
         labels = _labels(key, project)
         if all(labels.get(name, "") in values for name, values in query.wanted.items()):
-            found[tuple(labels.items())] = list(_aligned(query, points))
-    if query.reducer:
-        found = _reduced(query, found)
-    for labels_of_one, values in found.items():
-        if values:
-            yield _series(query.metric, dict(labels_of_one), sorted(values, reverse=True))
+            group = tuple(one for one in labels.items() if not query.reducer or one[0] in shown)
+            for at, value in _aligned(query, points):
+                found[group][at].append(value)
+    reduce = _MEANS[query.reducer or "MEAN"]  # of one value, if the series are not reduced
+    for group, values in found.items():
+        yield _series(dict(group), [(at, reduce(values[at])) for at in sorted(values, reverse=True)])
 
 
 def _labels(key: SeriesKey, project: str) -> dict[str, str]:
@@ -144,45 +136,27 @@ def _labels(key: SeriesKey, project: str) -> dict[str, str]:
 
 def _aligned(query: SeriesQuery, points: Sequence[Point]) -> Iterator[tuple[float, float]]:
     """Times and values; aligned ones are at the ends of periods, counted back from the interval's end."""
-    inside = [point for point in points if query.after < point.at <= query.until]
-    if not query.aligner:
-        yield from ((point.at, point.value) for point in inside)
-        return
     periods = defaultdict[float, list[float]](list)
-    for point in inside:
-        back = (query.until - point.at) // query.period_s
-        periods[query.until - back * query.period_s].append(point.value)
-    yield from ((at, _MEANS[query.aligner](values)) for at, values in periods.items())
+    for point in points:
+        if query.after < point.at <= query.until:
+            back = (query.until - point.at) // query.period_s if query.aligner else 0.0
+            periods[query.until - back * query.period_s if query.aligner else point.at].append(point.value)
+    yield from ((at, _MEANS[query.aligner or "MEAN"](values)) for at, values in periods.items())
 
 
-def _reduced(
-    query: SeriesQuery, found: Mapping[Labels, Sequence[tuple[float, float]]]
-) -> dict[Labels, list[tuple[float, float]]]:
-    groups = defaultdict[Labels, defaultdict[float, list[float]]](lambda: defaultdict(list))
-    kept = {"metric.type", "resource.type", "resource.labels.project_id", *query.group_by}
-    for labels, values in found.items():
-        group = groups[tuple(one for one in labels if one[0] in kept)]
-        for at, value in values:
-            group[at].append(value)
-    reduce = _MEANS[query.reducer]
+def _series(labels: Mapping[str, str], points: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    def part(name: str) -> dict[str, Any]:
+        prefix = f"{name}.labels."
+        own = {key.removeprefix(prefix): text for key, text in labels.items() if key.startswith(prefix)}
+        return {"type": labels[f"{name}.type"], "labels": own}
+
     return {
-        labels: [(at, reduce(values)) for at, values in group.items()] for labels, group in groups.items()
-    }
-
-
-def _series(metric: str, labels: Mapping[str, str], values: Iterable[tuple[float, float]]) -> dict[str, Any]:
-    parts: dict[str, dict[str, str]] = {"metric": {}, "resource": {}}
-    for name, value in labels.items():
-        what, _, label = name.partition(".labels.")
-        if label:
-            parts[what][label] = value
-    return {
-        "metric": {"type": metric, "labels": parts["metric"]},
-        "resource": {"type": RESOURCE, "labels": parts["resource"]},
+        "metric": part("metric"),
+        "resource": part("resource"),
         "metricKind": "GAUGE",
         "valueType": "DOUBLE",
         "points": [
             {"interval": {"startTime": text, "endTime": text}, "value": {"doubleValue": value}}
-            for text, value in ((format_instant(int(at * 1e6) * 1000), value) for at, value in values)
+            for text, value in ((format_instant(int(at * 1e6) * 1000), value) for at, value in points)
         ],
     }

@@ -4,7 +4,7 @@ When a replica has POINTS_MAX points, pairs of them become one, and later sample
 """
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 POINTS_MAX = 300
@@ -13,7 +13,6 @@ JOBS_MAX = 500
 PREFIX = "ml.googleapis.com/training/"
 CPU, MEMORY = f"{PREFIX}cpu/utilization", f"{PREFIX}memory/utilization"
 GPU, GPU_MEMORY = f"{PREFIX}accelerator/utilization", f"{PREFIX}accelerator/memory/utilization"
-METRICS = (CPU, MEMORY, GPU, GPU_MEMORY)
 """Those that are sampled: fractions, of the machine that the replica asked for.
 
 Source: https://cloud.google.com/monitoring/api/metrics_gcp_i_o#gcp-ml (read 2026-11)
@@ -30,6 +29,10 @@ class Point:
     span_s: float
     value: float
 
+    def joined(self, later: "Point") -> "Point":
+        span_s = self.span_s + later.span_s
+        return Point(later.at, span_s, (self.value * self.span_s + later.value * later.span_s) / span_s)
+
 
 @dataclass(frozen=True)
 class SeriesKey:
@@ -41,29 +44,23 @@ class SeriesKey:
     accelerator: str = ""
 
 
-@dataclass(kw_only=True)
+@dataclass
 class _Series:
     resolution_s: float
     points: list[Point] = field(default_factory=list)
 
     def add(self, new: Point, *, is_last: bool) -> None:
-        last = self.points[-1] if self.points else None
-        fits = last is not None and last.span_s + new.span_s <= self.resolution_s + _SLACK_S
-        if last is not None and (fits or (is_last and new.span_s < self.resolution_s / 2)):
-            self.points[-1] = _joined(last, new)
+        points = self.points
+        is_short = is_last and new.span_s < self.resolution_s / 2
+        if points and (is_short or points[-1].span_s + new.span_s <= self.resolution_s + _SLACK_S):
+            points[-1] = points[-1].joined(new)
         else:
-            self.points.append(new)
-        if len(self.points) > POINTS_MAX:
-            pairs = zip(self.points[::2], self.points[1::2], strict=False)
-            last_one = self.points[len(self.points) // 2 * 2 :]
-            self.points = [*(_joined(*pair) for pair in pairs), *last_one]
+            points.append(new)
+        if len(points) > POINTS_MAX:
+            points[:POINTS_MAX] = [
+                points[index].joined(points[index + 1]) for index in range(0, POINTS_MAX, 2)
+            ]
             self.resolution_s *= 2
-
-
-def _joined(first: Point, second: Point) -> Point:
-    span = first.span_s + second.span_s
-    mean = (first.value * first.span_s + second.value * second.span_s) / span
-    return Point(second.at, span, mean)
 
 
 class Samples:
@@ -80,19 +77,15 @@ class Samples:
             if key.job_id not in self._jobs and len(self._jobs) >= JOBS_MAX:
                 del self._jobs[next(iter(self._jobs))]
             series = self._jobs.setdefault(key.job_id, {})
-            series.setdefault(key, _Series(resolution_s=self._resolution_s)).add(point, is_last=is_last)
+            series.setdefault(key, _Series(self._resolution_s)).add(point, is_last=is_last)
 
     def forget(self, job_id: str) -> None:
+        """Remove the samples of a job that was deleted."""
         with self._lock:
             self._jobs.pop(job_id, None)
 
-    def of_metric(self, metric: str) -> Iterator[tuple[SeriesKey, tuple[Point, ...]]]:
+    def of_metric(self, metric: str) -> Mapping[SeriesKey, tuple[Point, ...]]:
         """The series of all replicas, each oldest first."""
         with self._lock:
-            found: Mapping[SeriesKey, tuple[Point, ...]] = {
-                key: tuple(series.points)
-                for job in self._jobs.values()
-                for key, series in job.items()
-                if key.metric == metric
-            }
-        yield from found.items()
+            every = [item for job in self._jobs.values() for item in job.items()]
+            return {key: tuple(series.points) for key, series in every if key.metric == metric}

@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 MARK = "TRAINMASTER_STACK"
 """The variable's name; its value is `<stack token>:<number of the child>`."""
@@ -26,8 +27,8 @@ _PROC = Path("/proc")
 _EXEC_S = 1.0
 """How long a scan waits for processes that are between two programs. An exec from a hung file system takes longer."""
 
-_FLAGS, _TIMES, _START, _MEMORY, _CODE_ADDRESS = 6, slice(11, 15), 19, 21, 23
-"""Fields 9, 14 to 17, 22, 24 and 26 of /proc/PID/stat (proc_pid_stat(5)), counted as `fields_of` does."""
+_SESSION, _FLAGS, _TIMES, _START, _MEMORY, _CODE_ADDRESS = 3, 6, slice(11, 15), 19, 21, 23
+"""Fields 6, 9, 14 to 17, 22, 24 and 26 of /proc/PID/stat (proc_pid_stat(5)), counted as `fields_of` does."""
 
 _TICKS_A_SECOND, _PAGE_BYTES = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
@@ -171,15 +172,23 @@ def started(pid: int) -> int:
     return int(fields[_START]) if len(fields) > _START else 0
 
 
-def cpu_s(pid: int) -> float:
-    """The processor time of a process, and of its children that have ended and been waited for; also of a zombie."""
-    return sum(map(int, fields_of(pid)[_TIMES])) / _TICKS_A_SECOND
+class ProcessStat(NamedTuple):
+    """A process as one read of /proc has it: two reads may be of two processes, if the first ends in between."""
+
+    parent: int
+    session: int
+    cpu_s: float
+    """Its processor time, and that of its children that have ended and been waited for; also of a zombie."""
+    memory_bytes: int
+    """What is not swapped out; 0 of a zombie."""
 
 
-def memory_bytes(pid: int) -> int:
-    """The memory of a process that is not swapped out; 0 for a zombie, and if it is gone."""
-    fields = fields_of(pid)
-    return int(fields[_MEMORY]) * _PAGE_BYTES if len(fields) > _MEMORY else 0
+def stat_of(pid: int) -> ProcessStat | None:
+    """None if the process is gone."""
+    if len(fields := fields_of(pid)) <= _MEMORY:
+        return None
+    cpu_s = sum(map(int, fields[_TIMES])) / _TICKS_A_SECOND
+    return ProcessStat(int(fields[1]), int(fields[_SESSION]), cpu_s, int(fields[_MEMORY]) * _PAGE_BYTES)
 
 
 def _is_zombie(pid: int) -> bool:

@@ -56,7 +56,7 @@ class Child:
         self._mark, self._since = mark, family.started(process.pid)
         self._ended_at: float | None = None
         self.cpu_s: float | None = None
-        """The processor time of it and of what it waited for; None until its end."""
+        """The processor time of it and of what it waited for; None until its end, or if it is unknown."""
         self._output: Output | None = None
         if on_lines is not None and process.stdout is not None and process.stderr is not None:
             pipes = {OutputStream.STDOUT: process.stdout, OutputStream.STDERR: process.stderr}
@@ -96,7 +96,8 @@ class Child:
     async def _end(self, end: int) -> int:
         await readable(end)
         self._ended_at = time.monotonic()
-        self.cpu_s = family.cpu_s(self.pid)  # which only a process that is not waited for yet has
+        if stat := family.stat_of(self.pid):  # which only a process that is not waited for yet has
+            self.cpu_s = stat.cpu_s
         code = self._process.wait()
         os.close(end)
         # A container ends with its first process; end what that process left running.

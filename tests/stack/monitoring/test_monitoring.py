@@ -1,7 +1,9 @@
 """What a replica takes of its machine, over REST: sampled from /proc, selected, aligned, in pages, and bounded."""
 
 import os
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -16,11 +18,12 @@ import pytest
 from starlette.applications import Starlette
 
 from tests.judges.surfaces import gaps
+from tests.narrowing import present
 from tests.stack.jobs.conftest import Stack, container, processes_with, run_stack
 from trainstack.http import in_thread, serving
 from trainstack.monitoring import Monitoring, usage
 from trainstack.monitoring.api import SURFACE, application
-from trainstack.monitoring.meter import fractions_of
+from trainstack.monitoring.meter import Meter, fractions_of
 from trainstack.monitoring.samples import (
     CPU,
     GPU,
@@ -33,6 +36,7 @@ from trainstack.monitoring.samples import (
     SeriesKey,
 )
 from trainstack.monitoring.usage import machine_size
+from trainstack.process.family import stat_of
 from trainstack.sandbox.probe import obstacle
 
 PATH = "/v3/projects/p1/timeSeries"
@@ -182,7 +186,7 @@ def test_series_are_aligned_and_reduced_by_job(samples: Samples, read: Read) -> 
     ("given", "words"),
     [
         ({"filter": ""}, "the local stack takes terms of metric.type"),
-        ({"filter": 'metric.type = "a" OR metric.type = "b"'}, "expected AND"),
+        ({"filter": 'metric.type = "a" OR metric.type = "b"'}, "joined by AND; found"),
         ({"filter": 'resource.type = "cloudml_job"'}, "exactly one metric.type"),
         ({"interval__endTime": "now"}, "interval.endTime: expected an RFC 3339"),
         ({"interval__startTime": "2038-01-01T00:00:00Z"}, "after the end time"),
@@ -201,25 +205,100 @@ def test_what_the_service_refuses_or_the_stack_does_not_imitate(
     assert words in answer.json()["error"]["message"]
 
 
-def test_gpus_are_those_that_a_replicas_processes_use(
-    samples: Samples, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With a library of the same functions as nvidia-ml-py, on a machine with two GPUs of which one is used."""
-    users = {0: [SimpleNamespace(pid=os.getpid())], 1: []}
-    nvml = SimpleNamespace(
+def nvml_of(users: Mapping[int, list[SimpleNamespace]]) -> SimpleNamespace:
+    """A library of the same functions as nvidia-ml-py, on a machine with GPUs that have these users."""
+    return SimpleNamespace(
         NVMLError=OSError,
         nvmlInit=lambda: None,
-        nvmlDeviceGetCount=lambda: 2,
+        nvmlDeviceGetCount=lambda: len(users),
         nvmlDeviceGetHandleByIndex=lambda number: number,
         nvmlDeviceGetComputeRunningProcesses=users.__getitem__,
         nvmlDeviceGetMemoryInfo=lambda _: SimpleNamespace(used=20, total=80),
         nvmlDeviceGetUtilizationRates=lambda _: SimpleNamespace(gpu=40),
     )
+
+
+def test_gpus_are_those_that_a_replicas_processes_use(
+    samples: Samples, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvml = nvml_of({0: [SimpleNamespace(pid=os.getpid())], 1: []})
     monkeypatch.setattr(usage, "_loaded_nvml", lambda: nvml)
     found = usage.usage_of([os.getpid()])[os.getpid()]
     assert found.gpus == {0: (0.4, 0.25)}
     of_two = fractions_of(machine_size("n1-standard-4", 2), found)
     assert [of_two[GPU, "0"], of_two[GPU, "1"], of_two[GPU_MEMORY, "0"]] == [0.4, 0.0, 0.25]
+
+
+def test_an_orphan_counts_to_the_session_that_it_is_in() -> None:
+    """Its parent is the machine's first process, where no namespace has one of its own."""
+    program = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+    script = f"({sys.executable} -S -c '{program}' &); exec sleep 60"
+    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True) as root:
+        assert root.stdout is not None
+        try:
+            orphan = present(stat_of(int(root.stdout.readline())))
+            assert usage.usage_of([root.pid])[root.pid].memory_bytes >= orphan.memory_bytes > 2**20
+        finally:
+            os.killpg(root.pid, signal.SIGKILL)
+
+
+@dataclass(eq=False)
+class Ending:
+    """The part of a child that a meter reads."""
+
+    pid: int = 7
+    ended_at: float | None = None
+    cpu_s: float | None = None
+
+
+@pytest.fixture
+def meter() -> Meter:
+    """With samples of which no two join, however short."""
+    return Meter(Samples(-1.0))
+
+
+def sampled(meter: Meter, monkeypatch: pytest.MonkeyPatch, cpu_s: float) -> list[bool]:
+    """Whether each point of the processor's use is above 0, after one more sample with that time."""
+    monkeypatch.setattr(
+        "trainstack.monitoring.meter.usage_of", lambda _: {7: usage.Usage(cpu_s=cpu_s, memory_bytes=1)}
+    )
+    meter.sample()
+    (points,) = meter.samples.of_metric(CPU).values()
+    return [point.value > 0 for point in points]
+
+
+def test_processor_time_that_ends_with_its_process_hides_no_later_one(
+    meter: Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meter.watch(Ending(), job_id="7", task="workerpool0-0", size=machine_size("n1-standard-4"))  # type: ignore[arg-type]
+    found = [sampled(meter, monkeypatch, cpu_s) for cpu_s in (50.0, 1.0, 1.5)]
+    assert found[-1] == [True, False, True]
+
+
+def test_a_process_that_has_the_id_of_an_ended_one_is_not_sampled(
+    meter: Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = Ending()
+    meter.watch(child, job_id="7", task="workerpool0-0", size=machine_size("n1-standard-4"))  # type: ignore[arg-type]
+    assert len(sampled(meter, monkeypatch, 1.0)) == 1
+    child.ended_at = time.monotonic()
+    assert len(sampled(meter, monkeypatch, 100.0)) == 1
+
+
+@pytest.mark.parametrize("broken", [0, 1])
+def test_the_use_of_gpus_is_unknown_where_one_cannot_be_read(
+    broken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rates(number: int) -> SimpleNamespace:
+        if number == broken:
+            raise OSError("not supported")
+        return SimpleNamespace(gpu=40)
+
+    nvml = nvml_of({0: [SimpleNamespace(pid=os.getpid())], 1: []})
+    nvml.nvmlDeviceGetUtilizationRates = rates
+    monkeypatch.setattr(usage, "_loaded_nvml", lambda: nvml)
+    found = usage.usage_of([os.getpid()])[os.getpid()]
+    assert not fractions_of(machine_size("n1-standard-4", 2), found).keys() & {(GPU, "0"), (GPU, "1")}
 
 
 def test_an_unknown_metric_is_not_found(read: Read) -> None:
@@ -228,10 +307,10 @@ def test_an_unknown_metric_is_not_found(read: Read) -> None:
 
 def test_samples_are_bounded_by_replica_and_by_jobs(samples: Samples) -> None:
     fill(samples, 20 * POINTS_MAX)
-    ((_, points),) = samples.of_metric(CPU)
+    (points,) = samples.of_metric(CPU).values()
     spans = {point.span_s for point in points[:-1]}
     assert len(points) <= POINTS_MAX
     assert len(spans) == 1  # so that the mean of the points is the mean of the time
     for number in range(JOBS_MAX):
         fill(samples, 1, job=f"job {number}")
-    assert "7" not in {key.job_id for key, _ in samples.of_metric(CPU)}
+    assert "7" not in {key.job_id for key in samples.of_metric(CPU)}

@@ -7,10 +7,11 @@ import pytest
 import yaml
 
 from tests.client.answering import Functions, answering, served_functions
-from tests.client.rule_documents import write_rules
+from tests.client.rule_documents import example, write_rules
 from trainmaster.client.clients import REQUESTS_TOPIC
 from trainmaster.client.errors import ClientRefused, TimedOut
 from trainmaster.client.rules.changing import RuleRemoved, fire_rule
+from trainmaster.client.rules.champions import approve
 from trainmaster.client.rules.listing import find_rule
 from trainmaster.client.rules.orders import give_order
 from trainmaster.orchestrator.core.names import run_id_of_key
@@ -69,6 +70,16 @@ def test_a_rule_whose_file_is_deleted_while_it_is_fired_is_reported_as_removed(f
         pytest.raises(RuleRemoved, match="The rule weekly is removed"),
     ):
         fire_rule(served.clients, weekly, timeout_s=60)
+
+
+def test_an_approval_names_the_challenger_that_was_seen(functions: Functions) -> None:
+    """Another one that wins before the order arrives is not promoted unseen."""
+    waiting = example("champion.v1.pending")
+    waiting["pending"]["expires_at"] = "2999-01-01T00:00:00Z"
+    functions.served.write("ledger", "champions/cassava-resnet50.json", waiting)
+    with answering(functions, {"state": "succeeded"}):
+        approve(functions.served.clients, "cassava-resnet50", None, reject=False, timeout_s=60)
+    assert functions.orders[0]["approve"]["run"] == waiting["pending"]["reign"]["run_id"]
 
 
 def test_the_topic_is_that_of_the_topology() -> None:

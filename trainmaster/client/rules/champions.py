@@ -164,8 +164,9 @@ def approve(
         raise ClientRefused(
             f"The champion of {model_name!r} stays: {after}. See: trainmaster champions show {model_name}"
         )
-    words = {"model_name": found.champion.model_name, "reject": reject}
-    words |= {"run": run_id} if run_id is not None else {}
+    # The run that was seen: another challenger may have taken its place meanwhile.
+    seen = found.champion.pending.reign.run_id if found.champion.pending else run_id
+    words = {"model_name": found.champion.model_name, "run": seen, "reject": reject}
     give_order(clients, {"approve": words}, team=found.champion.team, timeout_s=timeout_s)
     return find_champion(clients, model_name)
 

@@ -113,9 +113,10 @@ def world_with(mode: RegistryMode = RegistryMode.CHAMPIONS, **registry: Any) -> 
     return World(rules)
 
 
-def run(world: World, name: str, accuracy: float, boundary: Boundary | None = None) -> str:
+def run(world: World, name: str, accuracy: float, boundary: Boundary | None = None, **champion: Any) -> str:
     """A run that has ended, and whose steps have run once."""
-    incoming = world.drop_and_launch(json.dumps(REQUEST).encode(), f"requests/{name}.json")
+    asked = {**REQUEST, "champion": {**REQUEST["champion"], **champion}}
+    incoming = world.drop_and_launch(json.dumps(asked).encode(), f"requests/{name}.json")
     job = world.train(world.record(incoming.run_id), accuracy)
     world.complete(world.hint(job), boundary)
     return incoming.run_id
@@ -284,9 +285,28 @@ def test_a_run_is_registered_after_its_comparison_with_the_champion_though_that_
     broken = At("copy to champions", before=raising(ServiceFailed("Cloud Storage", "copy", "it is down")))
     run_id = run(world, "a", 0.7, broken)
     assert (registration(world, run_id), world.models.uploads) == (None, {})
+    world.reconcile(broken)
+    world.reconcile_after(timedelta(seconds=1))  # the comparison is not repeated yet
+    for _ in range(3):
+        world.reconcile_after(timedelta(minutes=10))
+    assert world.models.aliased_run(NAME) == run_id
+
+
+def test_what_is_approved_is_registered_as_the_policy_of_then_says() -> None:
+    """The alias must not stay on an earlier champion when the registry was off at the run's end."""
+    world = world_with()
+    run(world, "a", 0.7)
+    world.reconcile_after(UPLOADED)
+    rules, world.request_rules = world.request_rules, world_with(RegistryMode.OFF).request_rules
+    second = run(world, "b", 0.8, approve=True)
+    world.reconcile_after(UPLOADED)
+    world.request_rules = rules
+    order = json.dumps({"approve": {"model_name": NAME, "run": second}}).encode()
+    world.launch(world.drop(order, "requests/approve.json"))
     for _ in range(2):
         world.reconcile_after(UPLOADED)
-    assert world.models.aliased_run(NAME) == run_id
+    assert (world.models.aliased_run(NAME), registered_version(world)) == (second, "2")
+    assert world.active() == []
 
 
 @pytest.mark.parametrize(

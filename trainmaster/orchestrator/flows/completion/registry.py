@@ -36,12 +36,14 @@ def register_model(end: End) -> str | None:
     """The step `registry`: add a version for the run's model if the policy asks for one, and move the alias to a champion's."""
     registry, record = registry_of(end.services), end.record
     model, request = record.model, record.request
-    if registry.mode is RegistryMode.OFF or model is None or request is None:
+    if record.state is not RunState.SUCCEEDED or model is None or request is None:
         return None
-    if record.state is not RunState.SUCCEEDED:
-        return None
-    if CHAMPION in end.waiting | end.failed:
+    is_off = registry.mode is RegistryMode.OFF
+    # An approval may take days: the policy of then counts.
+    if CHAMPION in end.waiting or (CHAMPION in end.failed and not is_off):
         return "the registry follows the comparison with the champion"
+    if is_off:
+        return None
     completion = record.completion or Completion()
     verdict = end.verdict or completion.champion
     is_champion = verdict is not None and verdict.promoted

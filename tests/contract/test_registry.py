@@ -13,7 +13,17 @@ from tests.contract.boundaries import At, only_at, raising
 from tests.contract.proxy import Proxy
 from tests.contract.schemas import CHAMPION, RECORD
 from tests.contract.teams import SPEECH, VISION, drop, world_of_teams
-from tests.contract.world import MODELS, PROJECT, REGION, START, Boundary, World, request_rules_with
+from tests.contract.world import (
+    CHAMPIONS,
+    MODELS,
+    PROJECT,
+    REGION,
+    START,
+    Boundary,
+    World,
+    export_manifest,
+    request_rules_with,
+)
 from tests.memory import ManualClock, MemoryModels
 from tests.narrowing import present
 from tests.stack.waiting import wait_until
@@ -22,11 +32,12 @@ from trainmaster.orchestrator.core.champions.registration import ALIAS, ModelUpl
 from trainmaster.orchestrator.core.completion.steps import OUTAGE_ATTEMPTS_MAX
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import ServiceFailed
-from trainmaster.orchestrator.core.names import RUN_LABEL, registry_model_id
+from trainmaster.orchestrator.core.names import RUN_LABEL, STEP_LABEL, registry_model_id
 from trainmaster.orchestrator.core.policy.admission import Admission
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.policy.registry import PREBUILT, Registry, RegistryMode
 from trainmaster.orchestrator.core.runs.end import Registration, RegistrationState
+from trainmaster.orchestrator.core.runs.job import Job, JobState
 from trainmaster.orchestrator.flows.completion import registry as step
 from trainmaster.orchestrator.flows.completion.complete import STEPS
 from trainmaster.orchestrator.flows.lifecycle.finish import steps_done
@@ -307,6 +318,97 @@ def test_what_is_approved_is_registered_as_the_policy_of_then_says() -> None:
         world.reconcile_after(UPLOADED)
     assert (world.models.aliased_run(NAME), registered_version(world)) == (second, "2")
     assert world.active() == []
+
+
+def smoke_job(world: World, run_id: str) -> Job:
+    smoke = present(present(world.record(run_id).completion).smoke)
+    return world.jobs.read(present(smoke.job).name)
+
+
+def end_smoke(world: World, run_id: str, state: JobState = JobState.SUCCEEDED, **written: Any) -> None:
+    """End the job that tries out the run's model; `written`: what it leaves."""
+    job = smoke_job(world, run_id)
+    name = job.output_uri.removeprefix(f"gs://{CHAMPIONS}/") + "/metrics.json"
+    world.objects.write(CHAMPIONS, name, json.dumps(written).encode(), if_generation=None)
+    world.jobs.become(job.name, JobState.RUNNING)
+    world.clock.advance(timedelta(seconds=60))
+    world.complete(world.hint(world.jobs.become(job.name, state)))
+
+
+def test_the_alias_moves_only_after_the_model_has_predicted() -> None:
+    world = world_with(smoke=True)
+    run_id = run(world, "a", 0.7)
+    job, copy = smoke_job(world, run_id), f"gs://{CHAMPIONS}/{NAME}/{run_id}"
+    assert job.output_uri == f"gs://{CHAMPIONS}/_evaluations/_smoke/{NAME}/{run_id}"
+    assert (job.labels[STEP_LABEL], job.display_name) == ("smoke", f"{run_id}-smoke")
+    assert present(present(world.record(run_id).completion).smoke).inputs == {
+        "model": f"{copy}/",
+        "format": "saved_model",
+        "example": f"{copy}/example.json",
+    }
+    world.reconcile_after(UPLOADED)
+    found = present(registration(world, run_id))
+    assert (found.version, found.alias, found.smoke) == ("1", None, "is not over")
+    assert world.models.aliased_run(NAME) is None
+    end_smoke(world, run_id, model={"predictions": 2})
+    found = present(registration(world, run_id))
+    assert (found.alias, found.smoke) == (ALIAS, "passed")
+    assert (world.models.aliased_run(NAME), world.active()) == (run_id, [])
+
+
+@pytest.mark.parametrize(
+    ("state", "written", "reason"),
+    [
+        (JobState.SUCCEEDED, {"failure": "ValueError: no\n input"}, "failed: ValueError: no input"),
+        (JobState.SUCCEEDED, {"model": {}}, "no numbers of the model"),
+        (JobState.FAILED, {"model": {"predictions": 2}}, "failed: its job ended as"),
+    ],
+)
+def test_a_failed_smoke_test_leaves_the_alias_where_it_is_and_says_why(
+    state: JobState, written: dict[str, Any], reason: str
+) -> None:
+    world = world_with(smoke=True)
+    first = run(world, "a", 0.7)
+    end_smoke(world, first, model={"predictions": 2})
+    world.reconcile_after(UPLOADED)
+    second = run(world, "b", 0.8)
+    end_smoke(world, second, state, **written)
+    for _ in range(2):
+        world.reconcile_after(UPLOADED)
+    found = present(registration(world, second))
+    assert (found.state, found.alias) == (RegistrationState.REGISTERED, None)
+    assert reason in present(found.smoke)
+    assert world.active() == []
+    assert world.document(f"champions/{NAME}.json")["current"]["run_id"] == second
+    assert (world.models.aliased_run(NAME), registered_version(world)) == (first, "1")
+    roll_back(world)
+    assert world.models.aliased_run(NAME) == first
+
+
+def test_a_format_that_no_program_loads_fails_without_a_job_and_the_policy_may_be_switched_on_later() -> None:
+    world = world_with()
+    first = run(world, "a", 0.7)
+    world.reconcile_after(UPLOADED)
+    world.request_rules = world_with(smoke=True).request_rules
+    incoming = world.drop_and_launch(json.dumps(REQUEST).encode(), "requests/b.json")
+    second = present(incoming.run_id)
+    folder = f"{NAME}/{second}/model/"
+    manifest = json.dumps(export_manifest(f"gs://{MODELS}/{folder}", 0.8)).replace(
+        "saved_model.pb", "model.onnx"
+    )
+    for name, content in (("model.onnx", "graph"), ("export.json", manifest)):
+        world.objects.write(MODELS, folder + name, content.encode(), if_generation=None)
+    job = present(world.record(second).job)
+    world.jobs.become(job.name, JobState.RUNNING)
+    world.complete(world.hint(world.jobs.become(job.name, JobState.SUCCEEDED)))
+    for _ in range(3):
+        world.reconcile_after(UPLOADED)
+    reason = "no program of ours loads a model of the format onnx"
+    assert present(registration(world, second)).smoke == f"failed: {reason}"
+    assert [job for job in world.jobs.all() if STEP_LABEL in job.labels] == []
+    assert world.models.aliased_run(NAME) == first
+    roll_back(world)
+    assert (world.models.aliased_run(NAME), registered_version(world)) == (first, "1")
 
 
 @pytest.mark.parametrize(

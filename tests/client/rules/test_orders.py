@@ -10,8 +10,8 @@ from tests.client.answering import Functions, answering, served_functions
 from tests.client.rule_documents import example, write_rules
 from trainmaster.client.clients import REQUESTS_TOPIC
 from trainmaster.client.errors import ClientRefused, TimedOut
-from trainmaster.client.rules.changing import RuleRemoved, fire_rule
 from trainmaster.client.rules.champions import approve
+from trainmaster.client.rules.changing import RuleRemoved, fire_rule
 from trainmaster.client.rules.listing import find_rule
 from trainmaster.client.rules.orders import give_order
 from trainmaster.orchestrator.core.names import run_id_of_key

@@ -84,6 +84,7 @@ DEAREST = Decimal("43.2")
 """What a run of SMALL may cost, a day of n1-standard-4: the one that ends costs 0.3."""
 COSTLY = request_rules_with(admission=Admission(caps=Caps(cost_per_day=DEAREST + 1)))
 REGISTERED = request_rules_with(admission=Admission(), registry=Registry(mode=RegistryMode.CHAMPIONS))
+SMOKED = request_rules_with(admission=Admission(), registry=Registry(mode=RegistryMode.CHAMPIONS, smoke=True))
 ENDED = (RunState.SUCCEEDED,)
 QUARTERLY = {"schedule": {"cron": "*/15 * * * *"}}
 SEEING = {**SMALL, "args": ["--seen=${data.count}"]}
@@ -701,6 +702,66 @@ SCENARIOS: Mapping[str, Scenario] = {
         jobs=2,
         champion={"cassava": 0.5},
         request_rules=REGISTERED,
+    ),
+    "two champions whose models are tried out, the second one by a tick": Scenario(
+        steps=(
+            uploaded("a", CHALLENGER),
+            *finished(0),
+            waited(31),
+            TICK,
+            scored(1, model=1),
+            logged(1),
+            uploaded("b", CHALLENGER),
+            *finished(2, 0.6),
+            scored(3, model=1),
+            waited(31),
+            TICK,
+        ),
+        ends=ENDED * 2,
+        jobs=4,
+        champion={"cassava": 0.6},
+        request_rules=SMOKED,
+    ),
+    "a champion whose model cannot be loaded, and a rollback": Scenario(
+        steps=(
+            uploaded("a", CHALLENGER),
+            *finished(0),
+            scored(1, model=1),
+            logged(1),
+            waited(31),
+            TICK,
+            uploaded("b", CHALLENGER),
+            *finished(2, 0.6),
+            waited(31),
+            becomes(3, JobState.FAILED),
+            logged(3),
+            TICK,
+            rolled_back("c"),
+        ),
+        ends=ENDED * 2,
+        jobs=4,
+        champion={"cassava": 0.5},
+        request_rules=SMOKED,
+    ),
+    "a champion whose model cannot be loaded": Scenario(
+        steps=(
+            uploaded("a", CHALLENGER),
+            *finished(0),
+            scored(1, model=1),
+            logged(1),
+            waited(31),
+            TICK,
+            uploaded("b", CHALLENGER),
+            *finished(2, 0.6),
+            waited(31),
+            TICK,
+            becomes(3, JobState.FAILED),
+            logged(3),
+        ),
+        ends=ENDED * 2,
+        jobs=4,
+        champion={"cassava": 0.6},
+        request_rules=SMOKED,
     ),
     "a champion that is rolled back before its version is uploaded": Scenario(
         steps=(

@@ -274,6 +274,8 @@ def _evaluation_lines(evaluation: FollowUp) -> Iterator[str]:
 
 
 def _registration_lines(found: Registration, failed: Mapping[str, FailedStep]) -> Iterator[str]:
+    if found.smoke is not None:
+        yield f"smoke test {found.smoke}"
     match found.state:
         case RegistrationState.UPLOADING:
             yield f"being uploaded{f' since {minute(found.since)} UTC' if found.since else ''}"

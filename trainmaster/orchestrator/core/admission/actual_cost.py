@@ -70,10 +70,11 @@ def with_earlier_jobs(cost: Cost, record: RunRecord) -> Cost:
 
 
 def with_evaluation_cost(cost: Cost, of_evaluation: Cost) -> Cost:
-    """The cost of the run with that of the job that scored its model."""
+    """The cost of the run with that of a job that scored its model, or tried it out."""
     amount, unknown = of_evaluation.total, tuple(sorted({*cost.unknown, *of_evaluation.unknown}))
     total = None if cost.total is None or amount is None else cost.total + amount
-    return replace(cost, total=total, evaluation=amount, unknown=unknown)
+    both = None if amount is None else (cost.evaluation or 0) + amount
+    return replace(cost, total=total, evaluation=both, unknown=unknown)
 
 
 def cost_without_job(record: RunRecord) -> Cost | None:

@@ -14,9 +14,9 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import TooDeep, decoded, parse_json
 from trainmaster.orchestrator.core.documents.document import MAX_DEPTH
-from trainmaster.orchestrator.core.documents.faults import listed, plain
+from trainmaster.orchestrator.core.documents.faults import cut, listed, plain
 from trainmaster.orchestrator.core.documents.validation import schema_faults
-from trainmaster.orchestrator.core.documents.values import has_too_many_values, mapping_at
+from trainmaster.orchestrator.core.documents.values import has_too_many_values, mapping_at, text_at
 from trainmaster.orchestrator.core.runs.end import Model, ModelData, ModelFiles
 from trainmaster.orchestrator.core.sizes import MAX_METRICS_BYTES, in_bytes
 
@@ -62,7 +62,7 @@ def format_of(paths: Iterable[str]) -> str:
 
 MANIFEST_NAME, METRICS_NAME = "export.json", "metrics.json"
 MAX_METRICS = 200
-MAX_METRIC_CHARS = 256
+MAX_METRIC_CHARS, MAX_FAILURE_CHARS = 256, 500
 MAX_FILES = 20_000
 _VALUES_OF_FILE = 9
 """A mapping of four keys and their values."""
@@ -322,16 +322,23 @@ def parse_metrics(content: bytes | None) -> Mapping[str, float]:
     return _finite(_parse_metrics(content)[0])[0]
 
 
-def parse_scores(content: bytes | None, models: Sequence[str]) -> Mapping[str, Mapping[str, float]] | str:
-    """The finite numbers in the metrics.json of an evaluation, of each of `models` by its name; or what is wrong."""
+def parse_scores(
+    content: bytes | None, models: Sequence[str], job: str = "evaluation"
+) -> Mapping[str, Mapping[str, float]] | str:
+    """The finite numbers in the metrics.json of the job, of each of `models` by its name; or what is wrong.
+
+    In place of numbers, the program may have written why there are none, as `failure`.
+    """
     if content is None:
-        return f"the evaluation left no {METRICS_NAME}, or one that is too large"
+        return f"the {job} left no {METRICS_NAME}, or one that is too large"
     document, problems = _parse_document(content)
     if problems:
-        return f"{METRICS_NAME} of the evaluation: {problems[0]}"
+        return f"{METRICS_NAME} of the {job}: {problems[0]}"
+    if failure := text_at(document, "failure"):
+        return cut(" ".join(failure.split()), MAX_FAILURE_CHARS)
     scores = {name: mapping_at(document, name) for name in models}
     if missing := [name for name in models if not scores[name]]:
-        return f"{METRICS_NAME} of the evaluation has no numbers of the {listed(missing)}"
+        return f"{METRICS_NAME} of the {job} has no numbers of the {listed(missing)}"
     return {name: _finite(_first_metrics(METRICS_NAME, written)[0])[0] for name, written in scores.items()}
 
 

@@ -27,12 +27,16 @@ class RegistryMode(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Registry:
-    """`display_name`: what stands for a model in lists. `serving`: the image that serves a format; others have none."""
+    """`display_name`: what stands for a model in lists. `serving`: the image that serves a format; others have none.
+
+    `smoke`: the alias moves to a version only after a job has loaded the model, and predicted with it.
+    """
 
     mode: RegistryMode = RegistryMode.OFF
     display_name: str = "{model_name}"
     serving: Mapping[str, str] = field(default_factory=lambda: PREBUILT)
     labels: Mapping[str, str] = field(default_factory=dict)
+    smoke: bool = False
 
 
 def normalize_registry(document: object) -> object:

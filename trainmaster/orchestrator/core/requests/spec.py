@@ -246,6 +246,8 @@ class ChampionTerms:
     """The job that measures it, as the request says: core/requests/evaluation.py."""
     approve: bool = False
     """Whether a promotion waits for an order to approve it."""
+    example: str | None = None
+    """What the model predicts on, where the policy asks for a smoke test; None: the example.json beside it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,8 @@ from trainmaster.orchestrator.core.runs.job import BestTrial, RecordedJob, Recor
 
 EVALUATION = "evaluation"
 """The step that scores the run's model, the field of `Completion` about it, and the value of its job's STEP_LABEL."""
+SMOKE = "smoke"
+"""The same of the job that tries out a champion's model before its version in the Model Registry gets the alias."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +139,8 @@ class RegistrationState(StrEnum):
 class Registration:
     """The run's version in the Model Registry. `model` is the model's full name, `alias` what the version was given.
 
-    `operation` is the upload that is under way since `since`; None if another attempt began it.
+    `operation` is the upload that is under way since `since`; None if another attempt began it. `smoke` is the outcome of
+    the smoke test, for people.
     """
 
     state: RegistrationState
@@ -147,6 +150,7 @@ class Registration:
     operation: str | None = None
     since: datetime | None = None
     error: str | None = None
+    smoke: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +180,7 @@ class Cost:
     trials: Mapping[str, Decimal] | None = None
     """Of a tuning: by trial, those that ran; without an unknown price."""
     evaluation: Decimal | None = None
-    """Of the job that scored the model; None without one, or if it is unknown."""
+    """Of the jobs that scored the model and tried it out; None without one, or if it is unknown."""
     earlier_jobs: Decimal | None = None
     """Of the jobs before the last one that had started and whose cost is known; None without any."""
     unknown: tuple[str, ...] = ()
@@ -211,5 +215,7 @@ class Completion:
     champion: ChampionVerdict | None = None
     registration: Registration | None = None
     """None if the policy does not register this run's model."""
+    smoke: FollowUp | None = None
+    """The job that tries out the model of a champion, if the policy asks for one."""
     long_copy: LongCopy | None = None
     """Until the model is copied to the champions bucket; None if every file took one call so far."""

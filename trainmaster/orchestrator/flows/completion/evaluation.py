@@ -18,8 +18,8 @@ from trainmaster.orchestrator.core.job_names import job_region
 from trainmaster.orchestrator.core.names import evaluation_account
 from trainmaster.orchestrator.core.requests import evaluation as asked
 from trainmaster.orchestrator.core.requests.draft import Draft
-from trainmaster.orchestrator.core.requests.spec import spec_from
-from trainmaster.orchestrator.core.requests.submission import Submission
+from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
+from trainmaster.orchestrator.core.requests.submission import Submission, Target
 from trainmaster.orchestrator.core.runs.end import EVALUATION, Cost, FollowUp
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -49,7 +49,7 @@ def evaluate(end: End) -> str | None:
         name=EVALUATION,
         submission=partial(_submission, services, record, document),
         scores=partial(_scores, services),
-        cost=partial(_cost, services, record, document),
+        cost=partial(job_cost, services, record, spec_from(document)),
         limit=limit,
     ).advance()
 
@@ -88,12 +88,17 @@ def _refusal(end: End, document: Any) -> str | None:
 
 
 def _submission(services: Services, record: RunRecord, document: Any, known: FollowUp) -> Submission:
-    target = replace(
+    target = account_target(services, record)
+    return asked.evaluation_submission(record.run_id, document, known.inputs, known.output_uri, target)
+
+
+def account_target(services: Services, record: RunRecord) -> Target:
+    """Where a job that follows the run is submitted, and the account that scores models, as which it runs."""
+    return replace(
         services.target,
         region=job_region(record.job.name) if record.job else services.target.region,
         service_account=evaluation_account(record.source.team, services.target.project),
     )
-    return asked.evaluation_submission(record.run_id, document, known.inputs, known.output_uri, target)
 
 
 def _scores(services: Services, known: FollowUp) -> Scores | str:
@@ -101,11 +106,11 @@ def _scores(services: Services, known: FollowUp) -> Scores | str:
     return parse_scores(services.champion_copies.scores(known.output_uri), models)
 
 
-def _cost(services: Services, record: RunRecord, document: Any, job: Job) -> Cost | None:
-    """What the evaluation cost; None without an estimate, or with a price table that cannot be used."""
+def job_cost(services: Services, record: RunRecord, spec: JobSpec, job: Job) -> Cost | None:
+    """What a job that follows the run cost; None without an estimate, or with a price table that cannot be used."""
     if record.request is None or record.request.estimate is None or services.prices is None:
         return None
     try:
-        return cost_of(record, job, services.prices(), spec_from(document))
+        return cost_of(record, job, services.prices(), spec)
     except PolicyInvalid:
         return None

@@ -24,6 +24,7 @@ from trainmaster.orchestrator.core.runs.drop_status import failure_text
 from trainmaster.orchestrator.core.runs.end import Completion, Model, Registration, RegistrationState
 from trainmaster.orchestrator.core.runs.record import RunRecord, short_reason
 from trainmaster.orchestrator.core.runs.states import RunState
+from trainmaster.orchestrator.flows.completion.smoke import may_have_alias, smoke_test, smoke_text
 from trainmaster.orchestrator.flows.lifecycle.finish import End
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.stores.store import RACES_MAX
@@ -58,15 +59,19 @@ def register_model(end: End) -> str | None:
         registry=registry,
         is_champion=is_champion,
     )
+    is_tried = registry.smoke and is_champion
+    waits = smoke_test(end, attempt.spec, model, attempt.files_uri) if is_tried else None
+    smoke = smoke_text(end.record)
     try:
-        end.registration = attempt.register(known)
+        end.registration = replace(attempt.register(known), smoke=smoke)
     except ServiceFailed as failed:  # an upload that is under way stays known
-        end.registration = replace(known, state=RegistrationState.FAILED, error=failure_text(failed))
+        failure = failure_text(failed)
+        end.registration = replace(known, state=RegistrationState.FAILED, error=failure, smoke=smoke)
         raise
     if end.registration.state is RegistrationState.FAILED:
         raise ServiceFailed("Vertex AI", "upload the model", str(end.registration.error))
     is_done = end.registration.state is RegistrationState.REGISTERED
-    return None if is_done else "the model is being uploaded to the Model Registry"
+    return waits if is_done else "the model is being uploaded to the Model Registry"
 
 
 def registry_of(services: Services) -> Registry:
@@ -109,11 +114,11 @@ class _Attempt:
                 return Registration(state=RegistrationState.FAILED, error=short_reason(reason))
             if now < known.since + UPLOADED_WITHIN:
                 return replace(known, state=RegistrationState.UPLOADING, error=None)
-        upload = upload_of(self.record, self.spec, self.model, self._files_uri(), self.registry)
+        upload = upload_of(self.record, self.spec, self.model, self.files_uri(), self.registry)
         operation = self.services.model_registry.upload(upload, is_first=versions is None)
         return Registration(state=RegistrationState.UPLOADING, operation=operation, since=now)
 
-    def _files_uri(self) -> str:
+    def files_uri(self) -> str:
         """The copy of a champion, which no job can change; of another model, where its run saved it."""
         team = self.record.source.team
         champion = self.services.champions.find(self.spec.model_name, team) if self.is_champion else None
@@ -124,7 +129,7 @@ class _Attempt:
 def align_alias(services: Services, model_name: str, team: str | None) -> ModelVersion | None:
     """Move the alias to the version of the current champion, and say so in its document; None if it has no version.
 
-    Repeated if another champion comes meanwhile. Safe to repeat, and at the same time.
+    Where the policy asks for smoke tests, the alias stays where it is until the champion has passed its own. Repeated if another champion comes meanwhile. Safe to repeat, and at the same time.
 
     Raises:
         ServiceFailed: the service refused.
@@ -136,6 +141,8 @@ def align_alias(services: Services, model_name: str, team: str | None) -> ModelV
         if champion is None or champion.current is None:
             return None
         run_id = champion.current.run_id
+        if registry_of(services).smoke and not may_have_alias(services, run_id):
+            return None
         version = _give_alias(services, model_id, run_id)
         note = partial(with_registered, run_id=run_id, version=version)
         if services.champions.update(model_name, note, team) is not None:

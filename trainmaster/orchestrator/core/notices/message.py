@@ -17,6 +17,7 @@ from trainmaster.orchestrator.core.notices.notice import (
 )
 from trainmaster.orchestrator.core.notices.routing import state_of_notice
 from trainmaster.orchestrator.core.policy.currency import shown_money
+from trainmaster.orchestrator.core.runs.end import SCORED
 from trainmaster.orchestrator.core.runs.record import RunRecord, metrics_of
 
 METRICS_MAX = 4
@@ -76,10 +77,14 @@ def _what(notice: Notice) -> str:
 
 
 def _metrics(record: RunRecord | None, champion: RunRecord | None) -> Iterator[str]:
+    """Where a job of another account scores the models, its numbers: the run's own do not count."""
     if record is None or record.model is None:
         return
-    before = metrics_of(champion) if champion else {}
-    for name, value in sorted(metrics_of(record).items())[:METRICS_MAX]:
+    before, found = metrics_of(champion) if champion else {}, metrics_of(record)
+    evaluation = record.completion.evaluation if record.completion else None
+    if evaluation is not None:
+        found, before = ((evaluation.scores or {}).get(model, {}) for model in SCORED)
+    for name, value in sorted(found.items())[:METRICS_MAX]:
         beside = f" (champion {before[name]:.4g})" if name in before else ""
         yield f"{_text(name)} {value:.4g}{beside}"
 

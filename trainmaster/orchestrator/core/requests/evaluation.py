@@ -20,10 +20,11 @@ from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft
 from trainmaster.orchestrator.core.requests.placeholders import placeholder_faults
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
-from trainmaster.orchestrator.core.runs.end import EVALUATION
+from trainmaster.orchestrator.core.runs.end import EVALUATION, SCORED
 
 EVALUATE = ("champion", "evaluate")
-CHALLENGER, CHAMPION, DATA, OUTPUT = "challenger", "champion", "data", "output"
+CHALLENGER, CHAMPION = SCORED
+DATA, OUTPUT = "data", "output"
 VARIABLES: Mapping[str, str] = {
     CHALLENGER: "TRAINMASTER_CHALLENGER_URI",
     CHAMPION: "TRAINMASTER_CHAMPION_URI",

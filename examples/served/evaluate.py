@@ -28,7 +28,9 @@ for name, uri in (("challenger", args.challenger), ("champion", args.champion)):
     if uri is None:  # the first model of its name has no champion before it
         continue
     found = joblib.load(local(uri, "model.joblib")).predict([[x] for x, _ in rows])
-    metrics[name] = {"error": sum(abs(y - each) for (_, y), each in zip(rows, found, strict=True)) / len(rows)}
+    metrics[name] = {
+        "error": sum(abs(y - each) for (_, y), each in zip(rows, found, strict=True)) / len(rows)
+    }
 
 os.makedirs(local(args.output), exist_ok=True)
 with open(local(args.output, "metrics.json"), "w") as file:

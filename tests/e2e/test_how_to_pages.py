@@ -1,4 +1,4 @@
-"""How-to pages: every command is run, and must print what they show."""
+"""How-to pages, and the tutorial that joins three of them: every command is run, and must print what they show."""
 
 import json
 import re
@@ -35,7 +35,7 @@ PAGES = {
         "keep-and-clean",
         "see-what-machines-do",
     )
-}
+} | {"served-model": ROOT / "docs" / "tutorials" / "served-model.md"}
 
 
 @pytest.fixture
@@ -146,6 +146,35 @@ def test_what_lost_is_removed_and_a_late_message_of_a_removed_run_starts_nothing
     assert set(reader.run("trainmaster ls -o name").split()) == {newer, second, champion}
     assert reader.run(f"trainmaster status {first} -o json") == before
     reader.follow("Stop")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(DEADLINE_S)
+@pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
+@pytest.mark.parametrize("reader", ["served-model"], indirect=True)
+def test_a_champion_is_scored_tried_out_registered_and_told_in_slack(reader: Reader) -> None:
+    show = "trainmaster champions show line"
+    titles = with_commands(PAGES["served-model"])
+    for title in titles[:3]:
+        reader.follow(title)
+        number = titles.index(title)
+        if number:
+            wait_until(
+                lambda at=number: f"version {at}, alias" in reader.run(show), "the alias moves", within_s=120
+            )
+    described = reader.follow("See the version and its alias")
+    assert "versionId: '2'" in described
+    worse, second, first = reader.run("trainmaster ls -o name").split()
+    assert "registration" not in json.loads(reader.run(f"trainmaster status {worse} -o json"))["completion"]
+    known = json.loads(reader.run(f"trainmaster status {second} -o json"))["completion"]
+    assert known["smoke"]["scores"] == {"model": {"predictions": 2}}
+    assert known["registration"]["smoke"] == "passed"
+    listed = reader.follow("Read what Slack shows")
+    assert f"line: {second} is the new champion, error 0.04156 (champion 0.5335)" in listed
+    assert listed.count("delivered") == 3
+    for title in titles[5:]:
+        reader.follow(title)
+    assert first in reader.printed[-2]
 
 
 def publish(reader: Reader, request: bytes, key: str) -> str:

@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -153,15 +154,12 @@ def test_what_lost_is_removed_and_a_late_message_of_a_removed_run_starts_nothing
 @pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
 @pytest.mark.parametrize("reader", ["served-model"], indirect=True)
 def test_a_champion_is_scored_tried_out_registered_and_told_in_slack(reader: Reader) -> None:
-    show = "trainmaster champions show line"
     titles = with_commands(PAGES["served-model"])
-    for title in titles[:3]:
+    reader.follow(titles[0])
+    for version, title in enumerate(titles[1:3], 1):
         reader.follow(title)
-        number = titles.index(title)
-        if number:
-            wait_until(
-                lambda at=number: f"version {at}, alias" in reader.run(show), "the alias moves", within_s=120
-            )
+        moved = f"version {version}, alias"
+        wait_until(partial(shows, reader, moved), "the alias moves", within_s=120)
     described = reader.follow("See the version and its alias")
     assert "versionId: '2'" in described
     worse, second, first = reader.run("trainmaster ls -o name").split()
@@ -175,6 +173,10 @@ def test_a_champion_is_scored_tried_out_registered_and_told_in_slack(reader: Rea
     for title in titles[5:]:
         reader.follow(title)
     assert first in reader.printed[-2]
+
+
+def shows(reader: Reader, text: str) -> bool:
+    return text in reader.run("trainmaster champions show line")
 
 
 def publish(reader: Reader, request: bytes, key: str) -> str:

@@ -12,13 +12,28 @@ from tests.contract.boundaries import At, nothing, only_at, raising
 from tests.contract.retraining import DATA
 from tests.contract.schemas import RECORD
 from tests.contract.test_champions import REQUEST, champion, order, told, verdict
-from tests.contract.world import CHAMPIONS, LEASE, REQUEST_RULES, Boundary, World, request_rules_with
+from tests.contract.world import (
+    CHAMPIONS,
+    LEASE,
+    REGION,
+    REQUEST_RULES,
+    Boundary,
+    World,
+    request_rules_with,
+)
 from tests.core.admission_cases import PRICES
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.errors import SubmissionDeferred, SubmissionRefused, SubmissionUnknown
-from trainmaster.orchestrator.core.names import STEP_LABEL
+from trainmaster.orchestrator.core.errors import (
+    JobNotFound,
+    SubmissionDeferred,
+    SubmissionRefused,
+    SubmissionUnknown,
+)
+from trainmaster.orchestrator.core.job_names import JobKind
+from trainmaster.orchestrator.core.names import RUN_LABEL, STEP_LABEL
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps
+from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.end import FollowUp
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.flows.services import FlowResult
@@ -222,6 +237,35 @@ def test_a_submission_without_room_is_repeated_for_a_day_and_one_that_is_refused
         evaluate=EVALUATE,
     )
     assert "no image" in verdict(world, refused)["reason"]
+
+
+def test_a_job_for_which_there_was_no_room_for_hours_has_its_whole_time(world: World) -> None:
+    """The limits on its absence and on its end count from its submission, not from the first attempt."""
+    full = raising(SubmissionDeferred(429, "quota"))
+    run_id = ended(world, "a", boundary=At("submit", before=full), evaluate=EVALUATE)
+    world.reconcile_after(timedelta(hours=10))
+    unseen = raising(JobNotFound("not visible yet"))
+    world.reconcile(At("list jobs", before=unseen))
+    world.reconcile_after(timedelta(minutes=1))
+    assert (evaluation(world, run_id).cancelled, evaluation(world, run_id).failure) == (None, None)
+    score(world, run_id, challenger=0.7)
+    assert champion(world)["current"]["run_id"] == run_id
+
+
+def test_a_job_with_the_labels_of_an_evaluation_and_another_place_is_not_taken_for_it(world: World) -> None:
+    """Any account that may create jobs can write any label."""
+    lost = At("submit", before=raising(SubmissionUnknown("lost")))
+    run_id = ended(world, "a", boundary=lost, evaluate=EVALUATE)
+    labels = {RUN_LABEL: run_id, STEP_LABEL: "evaluation"}
+    body = {"displayName": f"{run_id}-evaluation", "labels": labels}
+    body["jobSpec"] = {"baseOutputDirectory": {"outputUriPrefix": "gs://elsewhere"}}
+    forged = world.jobs.submit(
+        Submission(run_id=run_id, kind=JobKind.CUSTOM, parent=f"projects/p/locations/{REGION}", body=body)
+    )
+    world.reconcile_after(LEASE)
+    assert evaluation_job(world, run_id).name != forged.name
+    score(world, run_id, challenger=0.7)
+    assert champion(world)["current"]["run_id"] == run_id
 
 
 def test_an_image_that_the_policy_no_longer_allows_is_not_run(world: World) -> None:

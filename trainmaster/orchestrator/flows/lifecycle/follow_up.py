@@ -119,21 +119,25 @@ class FollowUpJob:
             return f"its job is not submitted yet: {deferred.reason}"
 
     def _list_jobs(self, wanted: Submission) -> list[Job]:
-        """The step's jobs that carry the run's label, oldest first."""
+        """The jobs with the run's and the step's labels, its name and directory, oldest first: any account may write labels."""
         region = location_region(wanted.parent)
         jobs = self.end.services.jobs.of_run(self.end.record.run_id, JobKind.CUSTOM, (region,))
-        return [job for job in jobs if job.labels.get(STEP_LABEL) == self.name]
+        shape = self.name, wanted.body["displayName"], self.known.output_uri
+        return [
+            job for job in jobs if (job.labels.get(STEP_LABEL), job.display_name, job.output_uri) == shape
+        ]
 
     def _look(self, own: RecordedJob) -> str | None:
         services, now = self.end.services, self.end.services.clock.now()
+        age = now - (own.create_time or self.known.began_at)
         try:
             job = self.end.find_job(own)
         except JobNotFound:
-            is_new = now - self.known.began_at < VANISHED_AGE
+            is_new = age < VANISHED_AGE
             return f"{own.name} is not visible yet" if is_new else self._fail(f"{own.name} no longer exists")
         if job.state in END_OF:
             return self._close(job)
-        late = self.known.began_at + timedelta(seconds=START_WITHIN_S) + self.limit <= now
+        late = timedelta(seconds=START_WITHIN_S) + self.limit <= age
         why = self.known.cancelled or ("its job did not end in time" if late else None)
         self._update(
             lambda found: (

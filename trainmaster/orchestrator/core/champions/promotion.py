@@ -171,9 +171,9 @@ def _own_value(model: Model, terms: ChampionTerms) -> float | str:
 
 def _score(record: RunRecord, model: str, metric: str) -> float | str:
     """What the evaluation measured of the challenger or the champion, or why there is no such number."""
-    evaluation = record.completion.evaluation if record.completion else None
+    evaluation = record.evaluation
     if evaluation is None or evaluation.scores is None:
-        return f"the evaluation failed: {evaluation.failure if evaluation else 'it was given up'}"
+        return f"the evaluation failed: {(evaluation and evaluation.failure) or 'it was given up'}"
     value = evaluation.scores.get(model, {}).get(metric)
     return f"the evaluation gave no finite {metric!r} of the {model}" if value is None else value
 
@@ -183,9 +183,8 @@ def _rescored(current: Reign | None, record: RunRecord, challenger: Reign) -> Re
 
     A champion that began its reign after the evaluation did keeps the value that is on record.
     """
-    evaluation = record.completion.evaluation if record.completion else None
-    is_scored = current is not None and evaluation is not None and evaluation.scores is not None
-    if current is None or evaluation is None or not is_scored or not challenger.contest.evaluator:
+    evaluation = record.evaluation
+    if current is None or evaluation is None or evaluation.scores is None or not challenger.contest.evaluator:
         return current
     if evaluation.inputs.get(CHAMPION_RUN) != current.run_id:
         return current

@@ -6,7 +6,7 @@ them sees both jobs. A second job is on record before it is cancelled, and is ne
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.core.job_names import same_job
@@ -96,18 +96,18 @@ def is_shaped(record: RunRecord, job: Job) -> bool:
     return job_is == (record.run_id, record.run_id, record.output_uri)
 
 
+def recorded_job(job: RecordedJob) -> RecordedJob:
+    """What a record keeps of what the service reports."""
+    return RecordedJob(**{field.name: getattr(job, field.name) for field in fields(RecordedJob)})
+
+
 def with_job(record: RunRecord, job: RecordedJob, *, now: datetime, attempt: str) -> RunRecord:
     """The record with what the service reports about the job, and every state that its times prove.
 
     The states' times are the job's, so the record does not depend on the order in which events arrive.
     """
-    recorded = RecordedJob(
-        name=record.job.name if record.job else job.name,
-        state=job.state,
-        create_time=job.create_time,
-        start_time=job.start_time,
-        end_time=job.end_time,
-    )
+    recorded = recorded_job(job)
+    recorded = replace(recorded, name=record.job.name if record.job else job.name)
     known = replace(record, job=recorded, attempt=attempt, updated_at=now)
     for state, entered_at in ((RunState.SUBMITTED, job.create_time), (RunState.RUNNING, job.start_time)):
         if entered_at is not None and PROGRESS[state] > PROGRESS[known.state]:

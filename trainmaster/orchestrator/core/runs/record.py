@@ -12,7 +12,14 @@ from trainmaster.orchestrator.core.documents.codec import encoded, json_bytes
 from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.names import run_id_in_group
-from trainmaster.orchestrator.core.runs.end import EVALUATION, Completion, Model, Rejection, TuningResult
+from trainmaster.orchestrator.core.runs.end import (
+    EVALUATION,
+    Completion,
+    FollowUp,
+    Model,
+    Rejection,
+    TuningResult,
+)
 from trainmaster.orchestrator.core.runs.job import Failure, Progress, RecordedJob, RetryOn
 from trainmaster.orchestrator.core.runs.sender import Commit, Sender
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
@@ -304,6 +311,10 @@ class RunRecord:
         return len(self.submission.abandoned_jobs)
 
     @property
+    def evaluation(self) -> FollowUp | None:
+        return self.completion.evaluation if self.completion else None
+
+    @property
     def awaits_evaluation(self) -> bool:
         """Whether a job of the service has yet to score the run's model, as its request asks."""
         completion = self.completion or Completion()
@@ -312,7 +323,7 @@ class RunRecord:
             return False
         failed = (completion.steps_failed or {}).get(EVALUATION)
         is_given_up = failed is not None and failed.next_at is None
-        return not is_given_up and (completion.evaluation is None or not completion.evaluation.is_over)
+        return not is_given_up and (self.evaluation is None or not self.evaluation.is_over)
 
     @property
     def model_name(self) -> str | None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from trainmaster.orchestrator.core.champions.copy import FileCopy, ModelCopy, NotCopied, planned_copy
 from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ObjectTooLarge, ServiceFailed
 from trainmaster.orchestrator.core.names import champion_copy_prefix, object_uri
-from trainmaster.orchestrator.core.runs.end import Completion, LongCopy
+from trainmaster.orchestrator.core.runs.end import LongCopy
 from trainmaster.orchestrator.core.runs.record import RunRecord
-from trainmaster.orchestrator.flows.lifecycle.finish import End
+from trainmaster.orchestrator.flows.lifecycle.finish import End, update_completion
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.ports.objects import Listed, Unfinished
 
@@ -30,16 +30,8 @@ class StillCopying:
 
 def keep_long_copy(end: End, long_copy: LongCopy | None) -> None:
     """Record how the next attempt continues the file that takes several calls."""
-
-    def with_long_copy(record: RunRecord) -> RunRecord | None:
-        completion = record.completion or Completion()
-        if completion.long_copy == long_copy:
-            return None
-        now, attempt = end.services.clock.now(), end.services.attempt
-        completion = replace(completion, long_copy=long_copy)
-        return replace(record, completion=completion, updated_at=now, attempt=attempt)
-
-    end.held = end.services.ledger.update(end.held, with_long_copy)
+    services = end.services
+    end.held = update_completion(services, end.held, lambda found: replace(found, long_copy=long_copy))
 
 
 def copy_model(

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from trainmaster.orchestrator.core.completion.steps import (
     CHAMPION,
-    EXPERIMENT,
+    END_STEPS,
     REASON,
-    REGISTRY,
     UTILIZATION,
     is_due,
     is_over,
@@ -24,7 +23,7 @@ from trainmaster.orchestrator.core.completion.steps import (
 )
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import CapPayload, cap_reached
-from trainmaster.orchestrator.core.runs.end import EVALUATION, ChampionVerdict, Completion, Registration
+from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, Registration
 from trainmaster.orchestrator.core.runs.job import Job, RecordedJob
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -40,7 +39,7 @@ class End:
     """What a step receives. `before` is the record before the end, if this process wrote the end.
 
     A step that changes the record puts the new one into `held`, for the steps after it. `waiting` names the earlier
-    steps that still wait for something, `failed` those that failed. `verdict` is the champion step's, recorded with
+    steps that still wait for something, `failed` those that failed, also before this pass. `verdict` is the champion step's, recorded with
     each pass; `registration` and `utilization` those steps'. `find_job` reads a job that follows the run, or raises
     JobNotFound.
     """
@@ -115,18 +114,13 @@ def _do_nothing(_: End) -> None:
 
 
 STEPS_WITHOUT_JOB: Mapping[str, Step] = {
-    REASON: _do_nothing,
+    **dict.fromkeys(END_STEPS, _do_nothing),
     "index": _update_index,
     "status": _update_status,
-    EVALUATION: _do_nothing,
-    CHAMPION: _do_nothing,
-    REGISTRY: _do_nothing,
-    EXPERIMENT: _do_nothing,
     "notices": _publish_notices,
     "cap_notice": _publish_cap_notice,
     "queue": _leave_queue,
     "slots": _free_slots,
-    UTILIZATION: _do_nothing,
 }
 """For a run that never had a job; `completion/complete.py` has the table of one that had.
 
@@ -163,9 +157,10 @@ def finish_run(
         Exception: a bug in a step, raised after the other steps have run.
     """
     read_job = find_job or (lambda job: services.jobs.read(job.name))
-    end = End(services=services, held=held, before=before, find_job=read_job)
     now = services.clock.now()
     due = {name: step for name, step in steps.items() if is_due(held.record, name, now)}
+    later = {name for name in steps.keys() - due.keys() if not is_over(held.record, name)}
+    end = End(services=services, held=held, before=before, failed=later, find_job=read_job)
     outcomes: dict[str, str | Exception | None] = {}
     for name, step in due.items():
         try:
@@ -195,6 +190,20 @@ def refresh_status(services: Services, held: Held, message: str) -> FlowResult:
     if "status" not in steps_done(record):
         status.show_again(services, held)
     return FlowResult(message=f"{message}: {record.state}", run_id=record.run_id)
+
+
+def update_completion(services: Services, held: Held, change: Callable[[Completion], Completion]) -> Held:
+    """Record what is known about the end after `change`, applied again to a newer record; unchanged, nothing is written."""
+
+    def changed(record: RunRecord) -> RunRecord | None:
+        before = record.completion or Completion()
+        after = change(before)
+        if after == before:
+            return None
+        now, attempt = services.clock.now(), services.attempt
+        return replace(record, completion=after, updated_at=now, attempt=attempt)
+
+    return services.ledger.update(held, changed)
 
 
 def steps_done(record: RunRecord) -> tuple[str, ...]:

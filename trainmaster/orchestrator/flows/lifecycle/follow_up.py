@@ -10,7 +10,7 @@ that took over writes the record and then lists the jobs, and again when its job
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import cast
 
@@ -23,11 +23,11 @@ from trainmaster.orchestrator.core.requests.spec import START_WITHIN_S
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.end import EVALUATION, Completion, Cost, FollowUp
 from trainmaster.orchestrator.core.runs.job import Job, RecordedJob
-from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.moves import recorded_job
 from trainmaster.orchestrator.core.runs.sender import Sender
 from trainmaster.orchestrator.core.runs.states import END_OF, OVER, RunState
 from trainmaster.orchestrator.flows.lifecycle import status
-from trainmaster.orchestrator.flows.lifecycle.finish import End
+from trainmaster.orchestrator.flows.lifecycle.finish import End, update_completion
 from trainmaster.orchestrator.flows.lifecycle.slots import settle_cost
 from trainmaster.orchestrator.flows.services import SUBMIT_NEEDS, FlowResult, Services
 from trainmaster.orchestrator.stores.ledger import Held
@@ -170,20 +170,17 @@ class FollowUpJob:
         return self.advance()
 
     def _update(self, change: Callable[[FollowUp], FollowUp | None], cost: Cost | None = None) -> None:
-        def with_change(record: RunRecord) -> RunRecord | None:
-            completion = record.completion or Completion()
+        def changed(completion: Completion) -> Completion:
             before = getattr(completion, self.name)
             after = change(before)
             if after is None or after == before:
-                return None
+                return completion
             whole = (
                 with_evaluation_cost(completion.cost, cost) if completion.cost and cost else completion.cost
             )
-            return with_follow_up(
-                self.end.services, record, self.name, after, replace(completion, cost=whole)
-            )
+            return with_follow_up(replace(completion, cost=whole), self.name, after)
 
-        self.end.held = self.end.services.ledger.update(self.end.held, with_change)
+        self.end.held = update_completion(self.end.services, self.end.held, changed)
 
 
 def begin(
@@ -206,25 +203,17 @@ def begin(
         failure=failure,
     )
 
-    def with_new(record: RunRecord) -> RunRecord | None:
-        completion = record.completion or Completion()
-        if getattr(completion, name) is not None:
-            return None
-        return with_follow_up(services, record, name, claimed, completion)
+    def with_new(completion: Completion) -> Completion:
+        known = getattr(completion, name)
+        return completion if known is not None else with_follow_up(completion, name, claimed)
 
-    return services.ledger.update(held, with_new)
+    return update_completion(services, held, with_new)
 
 
-def with_follow_up(
-    services: Services, record: RunRecord, name: str, follow_up: FollowUp, completion: Completion
-) -> RunRecord:
-    fields_changed: dict[str, FollowUp] = {name: follow_up}
-    known = replace(completion, **fields_changed)  # type: ignore[arg-type]  # the step's field, by its name
-    return replace(record, completion=known, updated_at=services.clock.now(), attempt=services.attempt)
-
-
-def recorded_job(job: Job) -> RecordedJob:
-    return RecordedJob(**{field.name: getattr(job, field.name) for field in fields(RecordedJob)})
+def with_follow_up(completion: Completion, name: str, follow_up: FollowUp) -> Completion:
+    """The completion with the job of the step `name`."""
+    changed: dict[str, FollowUp] = {name: follow_up}
+    return replace(completion, **changed)  # type: ignore[arg-type]  # the step's field, by its name
 
 
 def cancel_evaluation(services: Services, held: Held, by: Sender | None) -> FlowResult | None:
@@ -233,17 +222,17 @@ def cancel_evaluation(services: Services, held: Held, by: Sender | None) -> Flow
         return None
     why, bucket = f"{by.name if by else 'an order'} cancelled it", services.buckets.champions
 
-    def with_cancel(record: RunRecord) -> RunRecord | None:
-        completion = record.completion or Completion()
+    def with_cancel(completion: Completion) -> Completion:
         found = completion.evaluation
         if found is None or found.is_over or found.cancelled:
-            return None
-        return with_follow_up(services, record, EVALUATION, replace(found, cancelled=why), completion)
+            return completion
+        return replace(completion, evaluation=replace(found, cancelled=why))
 
     team, model_name = held.record.source.team, held.record.model_name or ""
     output_uri = evaluation_output_uri(bucket, team, model_name, held.record.run_id)
-    held = services.ledger.update(begin(services, held, EVALUATION, {}, output_uri, failure=why), with_cancel)
-    known = held.record.completion.evaluation if held.record.completion else None
+    held = begin(services, held, EVALUATION, {}, output_uri, failure=why)
+    held = update_completion(services, held, with_cancel)
+    known = held.record.evaluation
     if known is not None and known.job is not None and not known.is_over:
         services.jobs.cancel(known.job.name)
     return FlowResult(message="the evaluation of its model was asked to cancel", run_id=held.record.run_id)

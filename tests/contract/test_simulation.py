@@ -3,8 +3,9 @@
 `bench/simulation.py` runs a million events of the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.contract.simulation.guarantees import run_and_check, simulate
 from tests.contract.simulation.odds import Odds
 from tests.contract.simulation.service import DEFERRALS, UnreliableJobs
 from tests.contract.simulation.simulation import Simulation
+from tests.contract.simulation.tally import Tally
 from tests.contract.simulation.uploaders import Uploaders
 from tests.contract.simulation.workload import TrainingJobs
 from trainmaster.orchestrator.core.job_names import JobKind
@@ -22,9 +24,21 @@ from trainmaster.orchestrator.flows.retraining import data
 from trainmaster.orchestrator.flows.services import FlowResult
 
 EVENTS = 1000
+SEEDS_MAX = 8
+"""How many simulations may be played until all is seen that must be."""
 HARD = Odds(
     disruption=0.4, pause=0.3, duplicate=0.3, dropped=0.3, delayed=0.3, forged_job=0.1, forged_entry=0.3
 )
+
+
+def simulated_until(name: str, is_enough: Callable[[Sequence[Tally]], bool], **how: Any) -> list[Tally]:
+    """The simulations of seeds `name 0`, `name 1`, …, one after another until all is seen that must be; none breaks a guarantee."""
+    tallies: list[Tally] = []
+    while not is_enough(tallies):
+        assert len(tallies) < SEEDS_MAX, "what must be seen was not"
+        tallies.append(simulate(seed=f"{name} {len(tallies)}", **how))
+        assert tallies[-1].violations == []
+    return tallies
 
 
 def test_every_guarantee_holds_when_a_few_percent_of_the_deliveries_are_disrupted() -> None:
@@ -36,13 +50,16 @@ def test_every_guarantee_holds_when_a_few_percent_of_the_deliveries_are_disrupte
 
 @pytest.mark.slow
 def test_every_guarantee_holds_when_most_deliveries_are_disrupted() -> None:
-    tallies = [simulate(seed=f"hard {number}", events=EVENTS, odds=HARD) for number in (4, 5)]
-    assert [tally.violations for tally in tallies] == [[]] * len(tallies)
-    disruptions = {disruption for tally in tallies for disruption in tally.disruptions}
-    answers = {answer for tally in tallies for answer in tally.submissions}
-    assert disruptions == set(Disruption), "every kind of disruption occurred"
-    assert all(tally.retries for tally in tallies)
-    assert answers == {"created", *DEFERRALS, "refused", "request lost", "answer lost"}
+    answers = {"created", *DEFERRALS, "refused", "request lost", "answer lost"}
+
+    def has_seen_all(tallies: Sequence[Tally]) -> bool:
+        disrupted = {disruption for tally in tallies for disruption in tally.disruptions}
+        answered = {answer for tally in tallies for answer in tally.submissions}
+        return (
+            disrupted == set(Disruption) and answered == answers and any(tally.retries for tally in tallies)
+        )
+
+    simulated_until("hard", has_seen_all, events=EVENTS, odds=HARD)
 
 
 def test_caps_hold_and_ended_runs_free_what_they_did_not_spend_when_deliveries_are_disrupted() -> None:
@@ -58,9 +75,9 @@ def test_caps_hold_and_ended_runs_free_what_they_did_not_spend_when_deliveries_a
 @pytest.mark.slow
 def test_a_second_job_submitted_after_a_lease_expired_is_found() -> None:
     woken = Odds(pause=0.6, pause_s=60, beyond_lease=0.9, cancel_order=0.1)
-    tallies = [simulate(seed=f"woken {number}", events=EVENTS, odds=woken) for number in (3, 6)]
-    assert sum(tally.duplicate_jobs for tally in tallies) > 0
-    assert [tally.violations for tally in tallies] == [[]] * len(tallies)
+    simulated_until(
+        "woken", lambda tallies: any(tally.duplicate_jobs for tally in tallies), events=EVENTS, odds=woken
+    )
 
 
 @pytest.mark.slow
@@ -91,9 +108,13 @@ def test_an_order_to_cancel_that_does_nothing_is_reported(monkeypatch: pytest.Mo
     monkeypatch.setattr(
         "trainmaster.orchestrator.flows.orders.cancel", lambda *_: FlowResult(message="nothing was done")
     )
-    tally = simulate(seed="idle 1", events=EVENTS // 2, odds=Odds(cancel_order=0.3))
-    assert any("although an order cancelled it" in violation for violation in tally.violations)
-    assert any("was not cancelled" in violation for violation in tally.violations)
+    missing = {"although an order cancelled it", "was not cancelled"}
+    for number in range(SEEDS_MAX):
+        tally = simulate(seed=f"idle {number}", events=EVENTS // 2, odds=Odds(cancel_order=0.3))
+        missing -= {text for text in missing if any(text in violation for violation in tally.violations)}
+        if not missing:
+            return
+    pytest.fail(f"not reported: {missing}")
 
 
 @pytest.mark.slow

@@ -68,7 +68,7 @@ def utilization_facts(record: RunRecord, *, is_short: bool = False) -> Iterator[
         more = len(known.replicas) - len(lines) + (known.left_out or 0)
         yield LABEL, [*lines, *([f"and {plural(more, 'more replica')}"] if more else [])]
     if (verdict := waste_verdict(record)) is not None:
-        yield "waste", [verdict.text]
+        yield "waste", [verdict]
 
 
 def _uses(use: ReplicaUse) -> Mapping[str, Use | None]:

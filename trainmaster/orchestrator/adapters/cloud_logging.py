@@ -1,12 +1,12 @@
 """The log of a training job, through google-cloud-logging over REST; imported when a job has failed, or a policy asks for silent ones."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from functools import cached_property, partial
 from io import BytesIO
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from trainmaster.orchestrator.adapters.refusals import failures_of
 from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, within
@@ -32,6 +32,7 @@ Source: https://cloud.google.com/logging/docs/reference/v2/rest/v2/entries/list,
 """
 MAX_ENTRIES = 1000
 MAX_PAGE_BYTES = 16 * 2**20
+_Answer = TypeVar("_Answer")
 
 
 class CloudJobLogs:
@@ -51,24 +52,19 @@ class CloudJobLogs:
         return own
 
     def read(self, query: LogQuery) -> Sequence[LogEntry]:
-        with IMPORTING:
-            from google.api_core.exceptions import Forbidden
-
-        deadline, operation = Deadline.after(READ_WITHIN_S), f"read the log of job {query.job_id}"
-        with failures_of(SERVICE, operation):
-            try:
-                return within(deadline, partial(self._read, query, deadline))
-            except Forbidden as error:
-                raise AccessDenied(SERVICE, operation, PERMISSION) from error
+        return self._within_limit(f"read the log of job {query.job_id}", partial(self._read, query))
 
     def silent_jobs(self, job_ids: Sequence[str], since: datetime) -> Sequence[str]:
+        return self._within_limit("look for jobs that log nothing", partial(self._silent, job_ids, since))
+
+    def _within_limit(self, operation: str, read: Callable[[Deadline], _Answer]) -> _Answer:
         with IMPORTING:
             from google.api_core.exceptions import Forbidden
 
-        deadline, operation = Deadline.after(READ_WITHIN_S), "look for jobs that log nothing"
+        deadline = Deadline.after(READ_WITHIN_S)
         with failures_of(SERVICE, operation):
             try:
-                return within(deadline, partial(self._silent, job_ids, since, deadline))
+                return within(deadline, partial(read, deadline))
             except Forbidden as error:
                 raise AccessDenied(SERVICE, operation, PERMISSION) from error
 

@@ -42,17 +42,14 @@ class CloudMachineMetrics:
             return within(deadline, partial(self._list, query, deadline))
 
     def _list(self, query: MetricQuery, deadline: Deadline) -> Sequence[MetricSeries]:
-        with closing(self._session()) as session:
-            return list_series(query, partial(self._page, session, deadline, query))
-
-    def _session(self) -> "AuthorizedSession":
         with IMPORTING:
             import google.auth
             from google.auth.credentials import AnonymousCredentials
             from google.auth.transport.requests import AuthorizedSession
 
         own = AnonymousCredentials() if self._is_local else google.auth.default(scopes=[SCOPE])[0]
-        return AuthorizedSession(own)
+        with closing(AuthorizedSession(own)) as session:
+            return list_series(query, partial(self._page, session, deadline, query))
 
     def _page(
         self,

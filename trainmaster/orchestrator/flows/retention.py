@@ -20,7 +20,6 @@ from trainmaster.orchestrator.core.retention.cleaning import (
     NEW_WITHIN,
     OF_RULE,
     REIGNED,
-    Removal,
     Round,
     decide,
     mentioned_runs,
@@ -47,16 +46,18 @@ def clean(services: Services) -> Iterator[FlowResult]:
     policy = services.request_rules().policy
     if policy is None or not policy.retention:
         return
-    held = services.retained.read()
-    is_due = held.document is None or held.document.is_due(services.clock.now())
-    if not is_due and held.document is not None and held.document.is_over:
+    held, now = services.retained.read(), services.clock.now()
+    known = held.document
+    if known is None or known.is_due(now):
+        known = Round(began_at=now)
+    elif known.is_over:
         return
     active, has_more = services.ledger.active()
     if has_more:
         return
     cleaning = _Cleaning(services, policy.retention, active)
     try:
-        ended = cleaning.continue_round(None if is_due else held.document, held)
+        ended = cleaning.continue_round(known, held)
     except GenerationMoved:
         return  # another tick is at it
     except TrainmasterError as error:
@@ -80,21 +81,19 @@ class _Cleaning:
         self._services, self._retention, self._active = services, retention, active
         self._until = services.clock.now()
 
-    def continue_round(self, known: Round | None, held: HeldRound) -> Round | None:
+    def continue_round(self, known: Round, held: HeldRound) -> Round | None:
         """The round if it has ended now; None if the next tick continues it."""
         services = self._services
-        known = known or Round(began_at=services.clock.now())
         # In each tick, and after the markers were listed: a run that was still marked before may be champion now.
         known.keep(services.retained.reigns(), REIGNED)
         self._keep_for_rules(known)
         self._keep_for_new_runs(known)
         self._until = services.clock.now() + CLEANS_FOR
         while True:
-            for removal in known.pending:
-                if not self._remove(removal, known):
-                    return None
+            if not all(self._remove(run_id, parts, known) for run_id, parts in known.pending.items()):
+                return None
             if known.ended_at is not None:
-                known = replace(known, pending=())
+                known = replace(known, pending={})
                 services.retained.replace(held, known)
                 return known
             if services.clock.now() >= self._until:
@@ -122,7 +121,7 @@ class _Cleaning:
     def _decide_next(self, known: Round) -> Round:
         services, active = self._services, {marker.run_id for marker in self._active}
         rows = list(services.retained.rows(known.place, DECIDED_AT_ONCE))
-        pending, place = list[Removal](), known.place
+        pending, place = dict[str, tuple[Part, ...]](), known.place
         for name, row in rows:
             held = services.ledger.find(row.run_id) if row is not None else None
             if row is not None and held is not None:
@@ -136,23 +135,22 @@ class _Cleaning:
                     now=services.clock.now(),
                 )
                 if decision.gone:
-                    pending.append(Removal(run_id=row.run_id, row=name, parts=decision.gone))
+                    pending[row.run_id] = decision.gone
             place = name
             if services.clock.now() >= self._until:
                 break
         is_last = len(rows) < DECIDED_AT_ONCE and (not rows or place == rows[-1][0])
         ended_at = services.clock.now() if is_last else None
         removed = known.removed + len(pending)
-        return replace(known, place=place, pending=tuple(pending), ended_at=ended_at, removed=removed)
+        return replace(known, place=place, pending=pending, ended_at=ended_at, removed=removed)
 
-    def _remove(self, removal: Removal, known: Round) -> bool:
+    def _remove(self, run_id: str, parts: tuple[Part, ...], known: Round) -> bool:
         """Whether all of it is gone; the next tick continues otherwise."""
         services, now = self._services, self._services.clock.now()
-        held = services.ledger.find(removal.run_id)
-        parts, attempt = removal.parts, services.attempt
+        held, attempt = services.ledger.find(run_id), services.attempt
         cleaned = (held.record.cleaned or {}) if held is not None else {}
         is_begun = not cleaned.keys().isdisjoint(parts)
-        if held is None or Part.RUNS in cleaned or (removal.run_id in known.kept and not is_begun):
+        if held is None or Part.RUNS in cleaned or (run_id in known.kept and not is_begun):
             return True
         held = services.ledger.update(held, lambda record: with_mark(record, parts, now, attempt))
         for prefix in prefixes_of(held.record, parts, services.buckets.models):
@@ -161,7 +159,7 @@ class _Cleaning:
                     return False
                 services.outputs.remove(name)
         if Part.RUNS in parts:
-            for name in (*services.retained.objects_beside(held.record), removal.row):
+            for name in services.retained.objects_beside(held.record):
                 services.retained.remove(name)
             services.ledger.replace(held, tombstone(held.record, now, attempt))
         return True

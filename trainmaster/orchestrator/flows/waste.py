@@ -11,6 +11,7 @@ and one of their logs, however many runs there are; records are read only of the
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from trainmaster.orchestrator.core.completion.machine_metrics import MachineMetric, MetricQuery
 from trainmaster.orchestrator.core.errors import RecordDamaged, RecordMoved, ServiceFailed
@@ -51,12 +52,11 @@ def _running_jobs(services: Services, regions: Sequence[str]) -> Mapping[str, Jo
     """By id, those of runs, the longest running first."""
     listed = (job for region in regions for kind in JobKind for job in services.jobs.active(kind, region))
     started = [job for job in listed if job.state is JobState.RUNNING and job.start_time is not None]
-    return {job_id(job.name): job for job in sorted(started, key=_started_at)}
+    return {job_id(job.name): job for job in sorted(started, key=attrgetter("start_time"))}
 
 
-def _started_at(job: Job) -> datetime:
-    assert job.start_time is not None  # noqa: S101  the caller's choice
-    return job.start_time
+def _started_by(running: Mapping[str, Job], moment: datetime) -> list[str]:
+    return [key for key, job in running.items() if job.start_time and job.start_time <= moment]
 
 
 def _idle_jobs(
@@ -64,18 +64,15 @@ def _idle_jobs(
 ) -> Iterator[tuple[Job, str]]:
     """Those that ran for the whole window with GPUs that did little; one whose GPUs report nothing is left out."""
     now, window = services.clock.now(), timedelta(seconds=waste.window_s)
-    of_age = {key for key, job in running.items() if now - _started_at(job) >= window}
+    of_age = _started_by(running, now - window)
     if waste.min_gpu_percent is None or not of_age:
         return
     query = MetricQuery(metric=MachineMetric.GPU, since=now - window, until=now)
     for series in services.machine_metrics.list_time_series(query):
         percent = 100 * series.mean
         if series.job_id in of_age and percent < waste.min_gpu_percent:
-            minutes = waste.window_s / 60
-            yield (
-                running[series.job_id],
-                f"its GPUs were used {percent:.0f} % in the last {minutes:g} minutes",
-            )
+            reason = f"its GPUs were used {percent:.0f} % in the last {waste.window_s / 60:g} minutes"
+            yield running[series.job_id], reason
 
 
 def _silent_jobs(
@@ -84,7 +81,7 @@ def _silent_jobs(
     if waste.silent_s is None:
         return
     since = services.clock.now() - timedelta(seconds=waste.silent_s)
-    of_age = [key for key, job in running.items() if _started_at(job) <= since][:JOBS_MAX]
+    of_age = _started_by(running, since)[:JOBS_MAX]
     for key in services.job_logs.silent_jobs(of_age, since) if of_age else ():
         yield running[key], f"it has logged nothing for {waste.silent_s} s"
 

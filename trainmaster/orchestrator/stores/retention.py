@@ -9,19 +9,30 @@ from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.retention.cleaning import Round
 from trainmaster.orchestrator.core.runs.drop_status import status_object_of
-from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, IndexRow, parse_row
+from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX, IndexRow, index_object, parse_row
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.sizes import MAX_CHAMPION_BYTES, MAX_ROUND_BYTES
 from trainmaster.orchestrator.stores.store import Read, Store
 
 ROUND_OBJECT = "retention.json"
 
-
 HeldRound = Read[Round | None]
 """The last round; None before the first."""
 
 
-class Retained(Store):
+class Removable(Store):
+    """A bucket whose objects the retention removes."""
+
+    def below(self, prefix: str) -> Iterator[str]:
+        """The objects below the prefix, which ends in `/`."""
+        yield from (listed.name for listed in self.objects.listing(self.bucket, prefix))
+
+    def remove(self, name: str) -> None:
+        """Remove the object. Safe to repeat."""
+        self.objects.delete(self.bucket, name)
+
+
+class Retained(Removable):
     """What the retention reads and removes in the ledger, and its round."""
 
     def read(self) -> HeldRound:
@@ -38,8 +49,7 @@ class Retained(Store):
         Raises:
             GenerationMoved: another tick changed it first, or an order.
         """
-        replaced = self._replace(ROUND_OBJECT, held, changed)
-        return HeldRound(document=changed, version=replaced.version, raw=replaced.raw)
+        return self._replace(ROUND_OBJECT, held, changed)
 
     def uri(self) -> str:
         """The round's URI."""
@@ -63,29 +73,14 @@ class Retained(Store):
             yield listed.name, parse_row(listed.name, listed.metadata)
 
     def objects_beside(self, record: RunRecord) -> Iterator[str]:
-        """The objects of the ledger that belong to the run, but for its record and row.
+        """The objects of the ledger that belong to the run, but for its record.
 
         Not the status of a file, which later copies of the file are compared with.
         """
         for prefix in names.kept_prefixes(record.run_id):
-            yield from (listed.name for listed in self.objects.listing(self.bucket, prefix))
+            yield from self.below(prefix)
         yield names.report_object(record.run_id)
         group = record.source.group
         if record.source.message_id is not None and (group is None or group.number == 1):
             yield status_object_of(record.source)
-
-    def remove(self, name: str) -> None:
-        """Remove an object that belongs to a run. Safe to repeat."""
-        self.objects.delete(self.bucket, name)
-
-
-class Outputs(Store):
-    """What runs wrote into the models bucket."""
-
-    def below(self, prefix: str) -> Iterator[str]:
-        """The objects below the prefix, which ends in `/`."""
-        yield from (listed.name for listed in self.objects.listing(self.bucket, prefix))
-
-    def remove(self, name: str) -> None:
-        """Remove the object. Safe to repeat."""
-        self.objects.delete(self.bucket, name)
+        yield index_object(record.history[0].at, record.run_id)

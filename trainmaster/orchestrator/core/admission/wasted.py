@@ -1,7 +1,6 @@
 """What an ended run's GPUs cost while they idled, where that is sure: every GPU reported, and every price is known."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 
 from trainmaster.orchestrator.core.admission.candidates import current_candidate
@@ -18,31 +17,8 @@ FULL_MEMORY = 0.9
 _TPU = "TPU"
 
 
-@dataclass(frozen=True, kw_only=True)
-class WasteVerdict:
-    """How many GPUs idled for which part of the cost; `enough`: how many would probably do."""
-
-    gpus: int
-    used: float
-    cost: Decimal
-    currency: str
-    enough: int | None = None
-
-    @property
-    def wasted(self) -> Decimal:
-        return self.cost * (1 - Decimal(str(self.used)))
-
-    @property
-    def text(self) -> str:
-        """`8 GPUs, 11 % used: 312 of 351 USD wasted; try 2`."""
-        digits = 0 if self.cost >= 10 else 2  # noqa: PLR2004  cents of small amounts
-        what = f"{self.gpus} GPU{'' if self.gpus == 1 else 's'}, {100 * self.used:.0f} % used"
-        amount = f"{self.wasted:.{digits}f} of {self.cost:.{digits}f} {self.currency} wasted"
-        return f"{what}: {amount}{f'; try {self.enough}' if self.enough else ''}"
-
-
-def waste_verdict(record: RunRecord) -> WasteVerdict | None:
-    """The verdict on a run that has ended; None if its GPUs were used, or that is not sure."""
+def waste_verdict(record: RunRecord) -> str | None:
+    """`8 GPUs, 11 % used: 312 of 351 USD wasted; try 2`; None if the GPUs of the ended run were used, or that is not sure."""
     cost = record.completion.cost if record.completion else None
     if record.utilization is None or record.request is None or cost is None or cost.unknown:
         return None
@@ -59,8 +35,10 @@ def waste_verdict(record: RunRecord) -> WasteVerdict | None:
     enough = next(
         n for n in (2**k for k in range(gpus.bit_length() + 1)) if n >= gpus or used * gpus / n <= ROOM
     )
-    fewer = enough if enough < gpus and not is_full else None
-    return WasteVerdict(gpus=gpus, used=used, cost=amount, currency=cost.currency, enough=fewer)
+    digits = 0 if amount >= 10 else 2  # noqa: PLR2004  cents of small amounts
+    what = f"{gpus} GPU{'' if gpus == 1 else 's'}, {100 * used:.0f} % used"
+    wasted = f"{amount * (1 - Decimal(str(used))):.{digits}f} of {amount:.{digits}f} {cost.currency} wasted"
+    return f"{what}: {wasted}{f'; try {enough}' if enough < gpus and not is_full else ''}"
 
 
 def _gpus_of(record: RunRecord) -> Iterator[tuple[str, int]]:

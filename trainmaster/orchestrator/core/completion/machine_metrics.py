@@ -156,26 +156,26 @@ def _in_order(item: tuple[str, object]) -> tuple[str, int, str]:
 
 
 def _replica_use(replica: str, found: Mapping[MachineMetric, Sequence[MetricSeries]]) -> ReplicaUse:
+    uses = {metric: _use(series) for metric, series in found.items() if not metric.is_count}
+    totals = {metric: _total(series) for metric, series in found.items() if metric.is_count}
     return ReplicaUse(
         replica=replica,
-        cpu=_use(found.get(MachineMetric.CPU, ())),
-        memory=_use(found.get(MachineMetric.MEMORY, ())),
-        gpu=_use(found.get(MachineMetric.GPU, ())),
-        gpu_memory=_use(found.get(MachineMetric.GPU_MEMORY, ())),
-        received_bytes=_total(found.get(MachineMetric.RECEIVED, ())),
-        sent_bytes=_total(found.get(MachineMetric.SENT, ())),
+        cpu=uses.get(MachineMetric.CPU),
+        memory=uses.get(MachineMetric.MEMORY),
+        gpu=uses.get(MachineMetric.GPU),
+        gpu_memory=uses.get(MachineMetric.GPU_MEMORY),
+        received_bytes=totals.get(MachineMetric.RECEIVED),
+        sent_bytes=totals.get(MachineMetric.SENT),
     )
 
 
-def _use(series: Sequence[MetricSeries]) -> Use | None:
-    if not series:
-        return None
+def _use(series: Sequence[MetricSeries]) -> Use:
     highest = max(value for one in series for _, value in one.points)
     return Use(mean=round(fmean(one.mean for one in series), 4), max=round(highest, 4))
 
 
-def _total(series: Sequence[MetricSeries]) -> int | None:
-    return int(sum(value for one in series for _, value in one.points)) if series else None
+def _total(series: Sequence[MetricSeries]) -> int:
+    return int(sum(value for one in series for _, value in one.points))
 
 
 def last_point_at(series: Iterable[MetricSeries]) -> datetime | None:

@@ -33,16 +33,6 @@ _WORD = re.compile(r"[a-z0-9_-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Removal:
-    """What is removed of one run."""
-
-    run_id: str
-    row: str
-    """The name of its row in the index."""
-    parts: tuple[Part, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Decision:
     """What goes of a run, and for each other part that is over, why it stays."""
 
@@ -53,9 +43,10 @@ class Decision:
 
 @dataclass(kw_only=True)
 class Round:
-    """How far a round is; `decide` changes it. `place`: the last row that it has decided on, `pending`: what it decided last.
+    """How far a round is; `decide` changes it. `place`: the last row that it has decided on.
 
-    `kept`: why runs must stay, by id. `counts`: how many runs, checkpoints and models of each name it has passed.
+    By run id, `pending` is what it decided last, and `kept` why runs must stay. `counts`: how many runs, checkpoints and
+    models of each name it has passed.
     """
 
     began_at: datetime
@@ -65,7 +56,7 @@ class Round:
     place: str = ""
     kept: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
-    pending: tuple[Removal, ...] = ()
+    pending: dict[str, tuple[Part, ...]] = field(default_factory=dict)
     removed: int = 0
 
     @property
@@ -98,11 +89,9 @@ def decide(
     `active`: the runs that are marked, because something is left to do. `bucket`: the only one whose objects are removed.
     """
     has_model = record.model is not None and record.model.deleted_at is None
-    newer = dict[Part, int]()
-    for part in Part:
-        key = f"{part} {in_team(row.team, row.model_name or '')}"
-        newer[part] = of_round.counts.get(key, 0)
-        of_round.counts[key] = newer[part] + (part is not Part.MODELS or has_model)
+    keys = {part: f"{part} {in_team(row.team, row.model_name or '')}" for part in Part}
+    newer = {part: of_round.counts.get(key, 0) for part, key in keys.items()}
+    of_round.counts |= {keys[part]: newer[part] + (part is not Part.MODELS or has_model) for part in Part}
     age = now - (row.ended_at or row.updated_at)
     over = [
         part
@@ -116,10 +105,9 @@ def decide(
     if row.state not in ENDS or not record.ended or row.run_id in active:
         why = ACTIVE
     stays = dict.fromkeys(over, why) if why else dict(_obstacles(record, over, bucket, newer[Part.MODELS]))
+    if has_model and Part.RUNS in over and (Part.MODELS not in over or Part.MODELS in stays):
+        stays.setdefault(Part.RUNS, "its model stays")
     gone = tuple(part for part in over if part not in stays)
-    if has_model and Part.MODELS not in gone and Part.RUNS in gone:
-        stays[Part.RUNS] = "its model stays"
-        gone = tuple(part for part in gone if part is not Part.RUNS)
     if Part.MODELS not in (*gone, *(record.cleaned or {})) and Part.RUNS not in gone:
         of_round.keep(mentioned_runs(record), f"{record.run_id} started from it")
     return Decision(row=row, gone=gone, stays=stays)

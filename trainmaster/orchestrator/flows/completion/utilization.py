@@ -32,12 +32,7 @@ def utilization_read(services: Services, record: RunRecord) -> Utilization | str
     reads of this delivery, so that a slow service takes no time from other runs.
     """
     job = record.job
-    if (
-        job is None
-        or job.start_time is None
-        or job.end_time is None
-        or job_kind(job.name) is not JobKind.CUSTOM
-    ):
+    if job is None or job_kind(job.name) is not JobKind.CUSTOM or not (job.start_time and job.end_time):
         return None
     is_late = services.clock.now() - job.end_time >= LATE_AFTER
     has_gpus = record.request is not None and any(

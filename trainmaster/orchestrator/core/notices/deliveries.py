@@ -66,7 +66,7 @@ def delivery_of(answer: Answer, at: datetime) -> Delivery:
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return Delivery(state=DeliveryState.DELIVERED, at=at)
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
-        return Delivery(state=DeliveryState.RETRYING, at=at, reason=f"{reason}: redirects are not followed")
+        reason += ": redirects are not followed"
     may_pass = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
     is_final = HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in may_pass
     return Delivery(state=DeliveryState.REFUSED if is_final else DeliveryState.RETRYING, at=at, reason=reason)

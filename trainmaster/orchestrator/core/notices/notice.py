@@ -1,6 +1,6 @@
 """Every notice that the service publishes: schemas/notice.v1.schema.json
 
-A new notice needs a type, a payload and a function here, and the type and the payload in the schema.
+A new notice needs a type and a function here, and the type and its payload in the schema.
 """
 
 from collections.abc import Mapping
@@ -10,8 +10,6 @@ from typing import cast
 
 from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
 from trainmaster.orchestrator.core.names import in_team
-from trainmaster.orchestrator.core.runs.end import ChampionVerdict
-from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 from trainmaster.orchestrator.core.runs.utilization import WasteFound
@@ -38,29 +36,6 @@ class Notice:
     subject: str
     time: datetime
     data: Mapping[str, object]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunPayload:
-    """A run entered a state, is retried, or wastes its machines. The last five fields are set only when it ended.
-
-    `why` and `reason` are set only when it is retried, and say how `job_name` was lost. `reason` is also set when the job
-    wastes its machines, and says how.
-    """
-
-    run_id: str
-    state: RunState
-    record_uri: str
-    team: str | None = None
-    model_name: str | None = None
-    job_name: str | None = None
-    why: str | None = None
-    reason: str | None = None
-    model_uri: str | None = None
-    metrics: Mapping[str, float] | None = None
-    error: Failure | None = None
-    report_uri: str | None = None
-    champion: ChampionVerdict | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,51 +70,35 @@ class RulePayload:
     team: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class CapPayload:
-    """A cap refused a run. `window` names the cap and its hour or day; `run_id` is one of the refused runs."""
-
-    window: str
-    reason: str
-    run_id: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReceiverPayload:
-    """A user tries whether notices reach this receiver of the policy."""
-
-    receiver: str
-
-
 def run_entered(record: RunRecord, number: int, record_uri: str) -> Notice:
     """The notice of step `number` of the run's history, counted from 0."""
     step = record.history[number]
     times = sum(earlier.state is step.state for earlier in record.history[: number + 1])
-    model = record.model if step.state in ENDS else None
-    entered = RunPayload(
-        run_id=record.run_id,
-        state=step.state,
-        record_uri=record_uri,
-        team=record.source.team,
-        model_name=record.model_name,
-        job_name=record.job.name if record.job else None,
-        model_uri=model.uri if model else None,
-        metrics=model.metrics if model else None,
-        error=record.failure if step.state in ENDS else None,
-        report_uri=record.rejection.report_uri if record.rejection and step.state in ENDS else None,
-        champion=record.completion.champion if record.completion and step.state in ENDS else None,
-    )
+    entered: dict[str, object] = {
+        "run_id": record.run_id,
+        "state": step.state,
+        "record_uri": record_uri,
+        "team": record.source.team,
+        "model_name": record.model_name,
+        "job_name": record.job.name if record.job else None,
+    }
+    if step.state in ENDS:
+        entered |= {
+            "model_uri": record.model.uri if record.model else None,
+            "metrics": record.model.metrics if record.model else None,
+            "error": record.failure,
+            "report_uri": record.rejection.report_uri if record.rejection else None,
+            "champion": record.completion.champion if record.completion else None,
+        }
     notice_id = f"{record.run_id}/{step.state}"
     notice_id = notice_id if times == 1 else f"{notice_id}/{times}"
     return _notice(notice_id, RUN_TYPES[step.state], record.run_id, step.at, entered)
 
 
 def run_retried(record: RunRecord, record_uri: str) -> Notice:
-    """The notice of the retry that this record, which waits again, has just begun."""
-    lost, entered = (
-        record.submission.abandoned_jobs[-1],
-        run_entered(record, len(record.history) - 1, record_uri),
-    )
+    """The notice of the retry that this record, which waits again, has just begun; with how the last job was lost."""
+    lost = record.submission.abandoned_jobs[-1]
+    entered = run_entered(record, len(record.history) - 1, record_uri)
     data = {**entered.data, "job_name": lost.job, "why": lost.why, "reason": lost.reason}
     return replace(entered, id=f"{record.run_id}/retried/{record.round}", type=RUN_RETRIED, data=data)
 
@@ -163,17 +122,20 @@ def rule_quarantined(rule: RulePayload, at: datetime) -> Notice:
     return _notice(notice_id, RULE_QUARANTINED, rule.rule_id, at, rule)
 
 
-def cap_reached(reached: CapPayload, at: datetime) -> Notice:
-    return _notice(f"caps/{reached.window}", CAP_REACHED, reached.window, at, reached)
+def cap_reached(record: RunRecord, window: str) -> Notice:
+    """The notice that this cap, in its hour or day, refused a run; the record is that of one of the refused runs."""
+    reached = {"window": window, "reason": "; ".join(record.problems), "run_id": record.run_id}
+    return _notice(f"caps/{window}", CAP_REACHED, window, record.updated_at, reached)
 
 
 def receiver_test(receiver: str, test_id: str, at: datetime) -> Notice:
     """The notice of `trainmaster notices test`, which only the receiver of this name gets."""
-    return _notice(f"tests/{receiver}/{test_id}", TEST, receiver, at, ReceiverPayload(receiver=receiver))
+    return _notice(f"tests/{receiver}/{test_id}", TEST, receiver, at, {"receiver": receiver})
 
 
 def _notice(notice_id: str, notice_type: str, subject: str, at: datetime, payload: object) -> Notice:
-    data = cast("dict[str, object]", encoded(payload))  # a dataclass is encoded as a dict
+    written = cast("dict[str, object]", encoded(payload))
+    data = {name: part for name, part in written.items() if part is not None}
     return Notice(id=notice_id, type=notice_type, subject=subject, time=at, data=data)
 
 

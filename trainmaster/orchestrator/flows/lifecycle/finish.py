@@ -22,7 +22,7 @@ from trainmaster.orchestrator.core.completion.steps import (
     with_outcomes,
 )
 from trainmaster.orchestrator.core.errors import TrainmasterError
-from trainmaster.orchestrator.core.notices.notice import CapPayload, cap_reached
+from trainmaster.orchestrator.core.notices.notice import cap_reached
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, Registration
 from trainmaster.orchestrator.core.runs.job import Job, RecordedJob
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -93,8 +93,7 @@ def _publish_cap_notice(end: End) -> None:
     window = record.rejection.cap if record.rejection else None
     if window is None or services.starts.was_notified(window):
         return
-    reached = CapPayload(window=window, reason="; ".join(record.problems), run_id=record.run_id)
-    notice = cap_reached(reached, record.updated_at)
+    notice = cap_reached(record, window)
     services.notices.publish(notice)
     services.starts.keep_notified(window, {"schema": "cap_reached.v1", **notice.data})
 

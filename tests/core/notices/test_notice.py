@@ -1,6 +1,5 @@
 """Every type of notice is in the schema, with its payload, and is written down once."""
 
-import dataclasses
 import json
 import re
 from dataclasses import replace
@@ -8,10 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
 from jsonschema import Draft202012Validator
 
 from tests.core.admission.test_actual_cost import record
+from tests.narrowing import present
+from trainmaster.orchestrator.core.champions.champion import Champion
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.notices.message import message_of
 from trainmaster.orchestrator.core.notices.notice import (
@@ -24,16 +24,18 @@ from trainmaster.orchestrator.core.notices.notice import (
     RUN_TYPES,
     RUN_WASTEFUL,
     TEST,
-    ChampionPayload,
     Notice,
-    RulePayload,
     cap_reached,
+    champion_changed,
     cloud_event,
     receiver_test,
+    rule_quarantined,
     run_entered,
     run_retried,
     run_wasteful,
 )
+from trainmaster.orchestrator.core.retraining.book import parse_book
+from trainmaster.orchestrator.core.retraining.rule import Quarantine
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, Model, Rejection
 from trainmaster.orchestrator.core.runs.job import Failure, JobState, RecordedJob
 from trainmaster.orchestrator.core.runs.record import AbandonedJob, RunRecord, Step
@@ -51,14 +53,6 @@ def test_the_schema_has_exactly_these_types() -> None:
         *(RUN_RETRIED, RUN_WASTEFUL, TEST),
     )
     assert sorted(SCHEMA["properties"]["type"]["enum"]) == sorted([*RUN_TYPES.values(), *others])
-
-
-@pytest.mark.parametrize(("name", "payload"), [("champion", ChampionPayload), ("rule", RulePayload)])
-def test_a_payload_has_the_fields_of_the_schema(name: str, payload: Any) -> None:
-    fields = dataclasses.fields(payload)
-    assert {field.name for field in fields} == set(SCHEMA["$defs"][name]["properties"])
-    required = {field.name for field in fields if field.default is dataclasses.MISSING}
-    assert required == set(SCHEMA["$defs"][name]["required"])
 
 
 @pytest.mark.parametrize(
@@ -101,17 +95,30 @@ def ended_run() -> RunRecord:
     )
 
 
-def test_notices_of_runs_caps_and_tests_have_the_fields_of_the_schema() -> None:
+def example(name: str) -> Any:
+    return json.loads((ROOT / "schemas" / "examples" / "valid" / name).read_text())
+
+
+def test_notices_have_the_fields_of_the_schema() -> None:
     run, uri = ended_run(), "gs://ledger/runs/1.json"
     found = WasteFound(at=NOW, reason="it idles")
-    of_run = [run_entered(run, 0, uri), run_retried(run, uri), run_wasteful(run, found, uri)]
-    others = [cap_reached(run, "runs_per_hour/2026-11-21T13"), receiver_test("ops", "1", NOW)]
-    for made in (*of_run, *others):
-        Draft202012Validator(SCHEMA).validate(
-            cloud_event(made, "//trainmaster/projects/p/locations/us-central1")
-        )
-    written = {name for made in of_run for name in made.data}
-    assert written == set(SCHEMA["$defs"]["run"]["properties"])
+    champion = decoded(Champion, example("champion.v1.pending.json"))
+    pending, rule = present(champion.pending), parse_book(example("rule_book.v1.one_rule.json")).rules[0]
+    reigns = [(pending.reign, pending), (replace(pending.reign, number=len(champion.history) + 1), None)]
+    champion, rule = replace(champion, team="vision"), replace(rule, team="vision")
+    made = {
+        "run": [run_entered(run, 0, uri), run_retried(run, uri), run_wasteful(run, found, uri)],
+        "champion": [champion_changed(champion, reign, uri, waits) for reign, waits in reigns],
+        "rule": [rule_quarantined(rule, 2, Quarantine(reason="it fails", at=NOW))],
+        "cap": [cap_reached(run, "runs_per_hour/2026-11-21T13")],
+        "test": [receiver_test("ops", "1", NOW)],
+    }
+    for name, notices in made.items():
+        for notice in notices:
+            event = cloud_event(notice, "//trainmaster/projects/p/locations/us-central1")
+            Draft202012Validator(SCHEMA).validate(event)
+        written = {field for notice in notices for field in notice.data}
+        assert written == set(SCHEMA["$defs"][name]["properties"])
     quiet = replace(run, history=(Step(state=RunState.RUNNING, at=NOW),), job=None)
     assert run_entered(quiet, 0, uri).data.keys() == {"run_id", "state", "record_uri", "team", "model_name"}
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import cast
 
+from trainmaster.orchestrator.core.champions.champion import Cause, Champion, Pending, Reign
 from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
 from trainmaster.orchestrator.core.names import in_team
+from trainmaster.orchestrator.core.retraining.rule import Quarantine, Rule
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 from trainmaster.orchestrator.core.runs.utilization import WasteFound
@@ -36,38 +38,6 @@ class Notice:
     subject: str
     time: datetime
     data: Mapping[str, object]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChampionPayload:
-    """A run's model became champion, or waits for approval. `number` counts the champions of the model.
-
-    `replaces` is a run_id. `reason` and `approve_by` are set only while it waits.
-    """
-
-    model_name: str
-    run_id: str
-    model_uri: str
-    champion_uri: str
-    number: int
-    metric: str
-    value: float
-    replaces: str | None = None
-    team: str | None = None
-    reason: str | None = None
-    approve_by: datetime | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class RulePayload:
-    """A rule was put into quarantine. `generation` is that of the rule's file."""
-
-    rule_id: str
-    generation: int
-    model_name: str
-    firings: int
-    reason: str
-    team: str | None = None
 
 
 def run_entered(record: RunRecord, number: int, record_uri: str) -> Notice:
@@ -110,16 +80,43 @@ def run_wasteful(record: RunRecord, found: WasteFound, record_uri: str) -> Notic
     return replace(entered, id=f"{record.run_id}/wasteful", type=RUN_WASTEFUL, time=found.at, data=data)
 
 
-def champion_changed(notice_type: str, changed: ChampionPayload, at: datetime) -> Notice:
-    """The notice of a promotion, a rollback or a challenger that waits, by its type."""
-    of = f"approval/{changed.run_id}" if changed.approve_by else changed.number
-    notice_id = f"champions/{in_team(changed.team, changed.model_name)}/{of}"
-    return _notice(notice_id, notice_type, changed.model_name, at, changed)
+def champion_changed(
+    champion: Champion, reign: Reign, champion_uri: str, pending: Pending | None = None
+) -> Notice:
+    """The notice that the reign began by a promotion or a rollback, or that it waits for approval."""
+    before = next((one for one in champion.history if one.number == reign.number - 1), None)
+    changed = {
+        "model_name": champion.model_name,
+        "run_id": reign.run_id,
+        "model_uri": reign.model_uri,
+        "champion_uri": champion_uri,
+        "number": reign.number,
+        "metric": reign.contest.metric,
+        "value": reign.value,
+        "replaces": before.run_id if before else None,
+        "team": champion.team,
+        "reason": pending.reason if pending else None,
+        "approve_by": pending.expires_at if pending else None,
+    }
+    began = CHAMPION_PROMOTED if reign.cause is Cause.PROMOTION else CHAMPION_ROLLED_BACK
+    of = f"approval/{reign.run_id}" if pending else reign.number
+    notice_id = f"champions/{in_team(champion.team, champion.model_name)}/{of}"
+    notice_type = APPROVAL_NEEDED if pending else began
+    return _notice(notice_id, notice_type, champion.model_name, reign.since, changed)
 
 
-def rule_quarantined(rule: RulePayload, at: datetime) -> Notice:
+def rule_quarantined(rule: Rule, firings: int, quarantine: Quarantine) -> Notice:
+    """The notice that the rule was put into quarantine after so many firings."""
+    about = {
+        "rule_id": rule.rule_id,
+        "generation": rule.generation,
+        "model_name": rule.model_name,
+        "firings": firings,
+        "reason": quarantine.reason,
+        "team": rule.team,
+    }
     notice_id = f"rules/{rule.rule_id}/{rule.generation}/quarantined"
-    return _notice(notice_id, RULE_QUARANTINED, rule.rule_id, at, rule)
+    return _notice(notice_id, RULE_QUARANTINED, rule.rule_id, quarantine.at, about)
 
 
 def cap_reached(record: RunRecord, window: str) -> Notice:
@@ -133,7 +130,9 @@ def receiver_test(receiver: str, test_id: str, at: datetime) -> Notice:
     return _notice(f"tests/{receiver}/{test_id}", TEST, receiver, at, {"receiver": receiver})
 
 
-def _notice(notice_id: str, notice_type: str, subject: str, at: datetime, payload: object) -> Notice:
+def _notice(
+    notice_id: str, notice_type: str, subject: str, at: datetime, payload: Mapping[str, object]
+) -> Notice:
     written = cast("dict[str, object]", encoded(payload))
     data = {name: part for name, part in written.items() if part is not None}
     return Notice(id=notice_id, type=notice_type, subject=subject, time=at, data=data)

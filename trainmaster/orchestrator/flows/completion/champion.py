@@ -4,10 +4,10 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from trainmaster.orchestrator.core.champions import promotion
-from trainmaster.orchestrator.core.champions.champion import Cause, Champion, Pending, Reign
+from trainmaster.orchestrator.core.champions.champion import Champion, Pending, Reign
 from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
-from trainmaster.orchestrator.core.notices import notice
+from trainmaster.orchestrator.core.notices.notice import champion_changed
 from trainmaster.orchestrator.core.orders.order import ApproveOrder, RollbackOrder
 from trainmaster.orchestrator.core.policy.policy import EvaluationPolicy
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
@@ -159,20 +159,5 @@ def champion_facts(services: Services, model_name: str, team: str | None) -> Cha
 
 def _publish(services: Services, champion: Champion, reign: Reign, pending: Pending | None = None) -> None:
     """Publish that the reign began, or that it waits for approval."""
-    before = next((one for one in champion.history if one.number == reign.number - 1), None)
-    changed = notice.ChampionPayload(
-        model_name=champion.model_name,
-        run_id=reign.run_id,
-        model_uri=reign.model_uri,
-        champion_uri=services.champions.uri(champion.model_name, champion.team),
-        number=reign.number,
-        metric=reign.contest.metric,
-        value=reign.value,
-        replaces=before.run_id if before else None,
-        team=champion.team,
-        reason=pending.reason if pending else None,
-        approve_by=pending.expires_at if pending else None,
-    )
-    notice_type = notice.CHAMPION_PROMOTED if reign.cause is Cause.PROMOTION else notice.CHAMPION_ROLLED_BACK
-    notice_type = notice.APPROVAL_NEEDED if pending else notice_type
-    services.notices.publish(notice.champion_changed(notice_type, changed, reign.since))
+    uri = services.champions.uri(champion.model_name, champion.team)
+    services.notices.publish(champion_changed(champion, reign, uri, pending))

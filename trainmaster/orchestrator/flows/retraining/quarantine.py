@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from trainmaster.orchestrator.core.errors import TrainmasterError
-from trainmaster.orchestrator.core.notices.notice import RulePayload, rule_quarantined
+from trainmaster.orchestrator.core.notices.notice import rule_quarantined
 from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.rule import Quarantine, Rule
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, status_of
@@ -56,16 +56,9 @@ def quarantine(services: Services, held: Read[Book], reasons: Sequence[tuple[Rul
             present = status_of(rule, None, now)
         standing = RuleStanding.QUARANTINED
         status = replace(present, state=standing, updated_at=now, in_force=None, reason=reason)
-        payload = RulePayload(
-            rule_id=rule.rule_id,
-            generation=rule.generation,
-            model_name=rule.model_name,
-            firings=status.firings or 0,
-            reason=reason,
-            team=rule.team,
-        )
-        services.notices.publish(rule_quarantined(payload, now))
+        quarantine = Quarantine(reason=reason, at=now)
+        services.notices.publish(rule_quarantined(rule, status.firings or 0, quarantine))
         services.rule_statuses.write(status)
-        book = book.with_quarantined(replace(rule, quarantine=Quarantine(reason=reason, at=now)))
+        book = book.with_quarantined(replace(rule, quarantine=quarantine))
     if book != held.document:
         services.rule_book.replace(held, book)

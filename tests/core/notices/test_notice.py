@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from tests.core.admission.test_actual_cost import record
 from tests.narrowing import present
-from trainmaster.orchestrator.core.champions.champion import Champion
+from trainmaster.orchestrator.core.champions.champion import Champion, champion_changed
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.notices.message import message_of
 from trainmaster.orchestrator.core.notices.notice import (
@@ -26,16 +26,14 @@ from trainmaster.orchestrator.core.notices.notice import (
     TEST,
     Notice,
     cap_reached,
-    champion_changed,
     cloud_event,
     receiver_test,
-    rule_quarantined,
     run_entered,
     run_retried,
     run_wasteful,
 )
 from trainmaster.orchestrator.core.retraining.book import parse_book
-from trainmaster.orchestrator.core.retraining.rule import Quarantine
+from trainmaster.orchestrator.core.retraining.rule import Quarantine, rule_quarantined
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, Model, Rejection
 from trainmaster.orchestrator.core.runs.job import Failure, JobState, RecordedJob
 from trainmaster.orchestrator.core.runs.record import AbandonedJob, RunRecord, Step

@@ -7,6 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from trainmaster.orchestrator.core.names import in_team
+from trainmaster.orchestrator.core.notices.notice import (
+    APPROVAL_NEEDED,
+    CHAMPION_PROMOTED,
+    CHAMPION_ROLLED_BACK,
+    Notice,
+    notice_of,
+)
 from trainmaster.orchestrator.core.requests.spec import Goal, JobSpec
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.sender import Sender
@@ -185,3 +193,28 @@ class Champion:
 
 def with_reign(champion: Champion, reign: Reign) -> Champion:
     return replace(champion, current=reign, history=(*champion.history, reign)[-KEPT_REIGNS:])
+
+
+def champion_changed(
+    champion: Champion, reign: Reign, champion_uri: str, pending: Pending | None = None
+) -> Notice:
+    """The notice that the reign began by a promotion or a rollback, or that it waits for approval."""
+    before = next((one for one in champion.history if one.number == reign.number - 1), None)
+    changed = {
+        "model_name": champion.model_name,
+        "run_id": reign.run_id,
+        "model_uri": reign.model_uri,
+        "champion_uri": champion_uri,
+        "number": reign.number,
+        "metric": reign.contest.metric,
+        "value": reign.value,
+        "replaces": before.run_id if before else None,
+        "team": champion.team,
+        "reason": pending.reason if pending else None,
+        "approve_by": pending.expires_at if pending else None,
+    }
+    began = CHAMPION_PROMOTED if reign.cause is Cause.PROMOTION else CHAMPION_ROLLED_BACK
+    of = f"approval/{reign.run_id}" if pending else reign.number
+    notice_id = f"champions/{in_team(champion.team, champion.model_name)}/{of}"
+    notice_type = APPROVAL_NEEDED if pending else began
+    return notice_of(notice_id, notice_type, champion.model_name, reign.since, changed)

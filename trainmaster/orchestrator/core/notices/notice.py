@@ -1,6 +1,7 @@
 """Every notice that the service publishes: schemas/notice.v1.schema.json
 
-A new notice needs a type and a function here, and the type and its payload in the schema.
+A new notice needs a type here, a function that builds it, and the type and its payload in the schema. Of champions and
+rules, these functions are in their rooms.
 """
 
 from collections.abc import Mapping
@@ -8,10 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import cast
 
-from trainmaster.orchestrator.core.champions.champion import Cause, Champion, Pending, Reign
 from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
-from trainmaster.orchestrator.core.names import in_team
-from trainmaster.orchestrator.core.retraining.rule import Quarantine, Rule
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 from trainmaster.orchestrator.core.runs.utilization import WasteFound
@@ -62,7 +60,7 @@ def run_entered(record: RunRecord, number: int, record_uri: str) -> Notice:
         }
     notice_id = f"{record.run_id}/{step.state}"
     notice_id = notice_id if times == 1 else f"{notice_id}/{times}"
-    return _notice(notice_id, RUN_TYPES[step.state], record.run_id, step.at, entered)
+    return notice_of(notice_id, RUN_TYPES[step.state], record.run_id, step.at, entered)
 
 
 def run_retried(record: RunRecord, record_uri: str) -> Notice:
@@ -80,57 +78,18 @@ def run_wasteful(record: RunRecord, found: WasteFound, record_uri: str) -> Notic
     return replace(entered, id=f"{record.run_id}/wasteful", type=RUN_WASTEFUL, time=found.at, data=data)
 
 
-def champion_changed(
-    champion: Champion, reign: Reign, champion_uri: str, pending: Pending | None = None
-) -> Notice:
-    """The notice that the reign began by a promotion or a rollback, or that it waits for approval."""
-    before = next((one for one in champion.history if one.number == reign.number - 1), None)
-    changed = {
-        "model_name": champion.model_name,
-        "run_id": reign.run_id,
-        "model_uri": reign.model_uri,
-        "champion_uri": champion_uri,
-        "number": reign.number,
-        "metric": reign.contest.metric,
-        "value": reign.value,
-        "replaces": before.run_id if before else None,
-        "team": champion.team,
-        "reason": pending.reason if pending else None,
-        "approve_by": pending.expires_at if pending else None,
-    }
-    began = CHAMPION_PROMOTED if reign.cause is Cause.PROMOTION else CHAMPION_ROLLED_BACK
-    of = f"approval/{reign.run_id}" if pending else reign.number
-    notice_id = f"champions/{in_team(champion.team, champion.model_name)}/{of}"
-    notice_type = APPROVAL_NEEDED if pending else began
-    return _notice(notice_id, notice_type, champion.model_name, reign.since, changed)
-
-
-def rule_quarantined(rule: Rule, firings: int, quarantine: Quarantine) -> Notice:
-    """The notice that the rule was put into quarantine after so many firings."""
-    about = {
-        "rule_id": rule.rule_id,
-        "generation": rule.generation,
-        "model_name": rule.model_name,
-        "firings": firings,
-        "reason": quarantine.reason,
-        "team": rule.team,
-    }
-    notice_id = f"rules/{rule.rule_id}/{rule.generation}/quarantined"
-    return _notice(notice_id, RULE_QUARANTINED, rule.rule_id, quarantine.at, about)
-
-
 def cap_reached(record: RunRecord, window: str) -> Notice:
     """The notice that this cap, in its hour or day, refused a run; the record is that of one of the refused runs."""
     reached = {"window": window, "reason": "; ".join(record.problems), "run_id": record.run_id}
-    return _notice(f"caps/{window}", CAP_REACHED, window, record.updated_at, reached)
+    return notice_of(f"caps/{window}", CAP_REACHED, window, record.updated_at, reached)
 
 
 def receiver_test(receiver: str, test_id: str, at: datetime) -> Notice:
     """The notice of `trainmaster notices test`, which only the receiver of this name gets."""
-    return _notice(f"tests/{receiver}/{test_id}", TEST, receiver, at, {"receiver": receiver})
+    return notice_of(f"tests/{receiver}/{test_id}", TEST, receiver, at, {"receiver": receiver})
 
 
-def _notice(
+def notice_of(
     notice_id: str, notice_type: str, subject: str, at: datetime, payload: Mapping[str, object]
 ) -> Notice:
     written = cast("dict[str, object]", encoded(payload))

@@ -9,6 +9,7 @@ from typing import Any
 
 from trainmaster.orchestrator.core.documents.codec import decoded_time
 from trainmaster.orchestrator.core.names import in_team
+from trainmaster.orchestrator.core.notices.notice import RULE_QUARANTINED, Notice, notice_of
 from trainmaster.orchestrator.core.retraining.condition import All, Condition, condition_from, members_of
 from trainmaster.orchestrator.core.retraining.filling import Placeholder
 from trainmaster.orchestrator.core.retraining.new_data import NewData
@@ -179,3 +180,17 @@ class ChampionFacts:
     model_uri: str
     value: float
     since: datetime
+
+
+def rule_quarantined(rule: Rule, firings: int, quarantine: Quarantine) -> Notice:
+    """The notice that the rule was put into quarantine after so many firings."""
+    about = {
+        "rule_id": rule.rule_id,
+        "generation": rule.generation,
+        "model_name": rule.model_name,
+        "firings": firings,
+        "reason": quarantine.reason,
+        "team": rule.team,
+    }
+    notice_id = f"rules/{rule.rule_id}/{rule.generation}/quarantined"
+    return notice_of(notice_id, RULE_QUARANTINED, rule.rule_id, quarantine.at, about)

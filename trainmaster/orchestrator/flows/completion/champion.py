@@ -4,10 +4,9 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from trainmaster.orchestrator.core.champions import promotion
-from trainmaster.orchestrator.core.champions.champion import Champion, Pending, Reign
+from trainmaster.orchestrator.core.champions.champion import Champion, Pending, Reign, champion_changed
 from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied
 from trainmaster.orchestrator.core.documents.faults import Refused, refusal_of
-from trainmaster.orchestrator.core.notices.notice import champion_changed
 from trainmaster.orchestrator.core.orders.order import ApproveOrder, RollbackOrder
 from trainmaster.orchestrator.core.policy.policy import EvaluationPolicy
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from

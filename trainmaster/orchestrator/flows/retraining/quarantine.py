@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from trainmaster.orchestrator.core.errors import TrainmasterError
-from trainmaster.orchestrator.core.notices.notice import rule_quarantined
 from trainmaster.orchestrator.core.retraining.book import Book
-from trainmaster.orchestrator.core.retraining.rule import Quarantine, Rule
+from trainmaster.orchestrator.core.retraining.rule import Quarantine, Rule, rule_quarantined
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, status_of
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, Turns

@@ -4,7 +4,7 @@ import functools
 import os
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -62,7 +62,7 @@ def usage_of(roots: Collection[int]) -> Mapping[int, Usage]:
     for pid, stat in processes.items():
         for above in {stat.parent, stat.session}:  # an orphan's parent is the machine's first process
             below[above].append(pid)
-    gpus = _gpus_in_use()
+    gpus = _gpus_in_use(processes)
     found: dict[int, Usage] = {}
     for root in processes.keys() & set(roots):
         tree, waiting = set[int](), [root]
@@ -77,10 +77,11 @@ def usage_of(roots: Collection[int]) -> Mapping[int, Usage]:
     return found
 
 
-def _gpus_in_use() -> Mapping[int, tuple[set[int], tuple[float, float]]] | None:
+def _gpus_in_use(processes: Container[int]) -> Mapping[int, tuple[set[int], tuple[float, float]]] | None:
     """Of each GPU of this machine: the processes that use it, and which fractions of its time and memory are in use.
 
-    None without NVML, https://pypi.org/project/nvidia-ml-py/, without a GPU, and if one cannot be read: it may be in use.
+    None without NVML, https://pypi.org/project/nvidia-ml-py/, or a GPU; and where it cannot be said who uses one: it cannot
+    be read, or, in a container, its users are none of these `processes` or not shown.
     """
     if (nvml := _loaded_nvml()) is None:
         return None
@@ -91,6 +92,8 @@ def _gpus_in_use() -> Mapping[int, tuple[set[int], tuple[float, float]]] | None:
             users = {one.pid for one in nvml.nvmlDeviceGetComputeRunningProcesses(gpu)}
             memory = nvml.nvmlDeviceGetMemoryInfo(gpu)
             use = nvml.nvmlDeviceGetUtilizationRates(gpu).gpu / 100
+            if any(pid not in processes for pid in users) or (use and not users):
+                return None
             found[number] = (users, (use, memory.used / memory.total))
     except nvml.NVMLError:
         return None

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -214,7 +214,7 @@ def nvml_of(users: Mapping[int, list[SimpleNamespace]]) -> SimpleNamespace:
         nvmlDeviceGetHandleByIndex=lambda number: number,
         nvmlDeviceGetComputeRunningProcesses=users.__getitem__,
         nvmlDeviceGetMemoryInfo=lambda _: SimpleNamespace(used=20, total=80),
-        nvmlDeviceGetUtilizationRates=lambda _: SimpleNamespace(gpu=40),
+        nvmlDeviceGetUtilizationRates=lambda number: SimpleNamespace(gpu=40 if users[number] else 0),
     )
 
 
@@ -285,16 +285,20 @@ def test_a_process_that_has_the_id_of_an_ended_one_is_not_sampled(
     assert len(sampled(meter, monkeypatch, 100.0)) == 1
 
 
-@pytest.mark.parametrize("broken", [0, 1])
-def test_the_use_of_gpus_is_unknown_where_one_cannot_be_read(
-    broken: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("users", "rate"),
+    [([os.getpid()], None), ([2**22 + 1], 40), ([], 40)],
+    ids=["it cannot be read", "its user is in another namespace", "its user is not shown"],
+)
+def test_the_use_of_gpus_is_unknown_where_none_can_say_who_uses_one(
+    users: Sequence[int], rate: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def rates(number: int) -> SimpleNamespace:
-        if number == broken:
+        if number == 1 and rate is None:
             raise OSError("not supported")
-        return SimpleNamespace(gpu=40)
+        return SimpleNamespace(gpu=rate or 0)
 
-    nvml = nvml_of({0: [SimpleNamespace(pid=os.getpid())], 1: []})
+    nvml = nvml_of({0: [SimpleNamespace(pid=os.getpid())], 1: [SimpleNamespace(pid=pid) for pid in users]})
     nvml.nvmlDeviceGetUtilizationRates = rates
     monkeypatch.setattr(usage, "_loaded_nvml", lambda: nvml)
     found = usage.usage_of([os.getpid()])[os.getpid()]

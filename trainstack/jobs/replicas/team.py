@@ -2,16 +2,18 @@
 
 import asyncio
 import shutil
+import socket
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from trainstack.gateway.identity import WorkloadIdentities, WorkloadIdentity, default_account
+from trainstack.iam.principals import Principal
 from trainstack.jobs.images.programs import PoolProgram
 from trainstack.jobs.replicas.cluster import environment, rendezvous
 from trainstack.jobs.replicas.exits import ReplicaEnd, exit_status
-from trainstack.jobs.replicas.identities import ReplicaIdentities
 from trainstack.jobs.replicas.isolation import Isolation, Placement, ReplicaHost
 from trainstack.jobs.resource.job import JobReplica, VertexJob
 from trainstack.monitoring.usage import machine_size
@@ -24,6 +26,7 @@ _FIRST_PORT = 2222
 """In a job's own network: the service's port, then those after it."""
 OnReplicaLines = Callable[[str, OutputStream, list[bytes]], Awaitable[None]]
 """Receives the output lines of the replica with this name."""
+_Listeners: TypeAlias = tuple[socket.socket, ...]
 
 
 @dataclass(kw_only=True, eq=False)
@@ -196,3 +199,60 @@ class ReplicaTeam:
 
 def _reserve_ports(count: int, network: Network | None) -> list[int]:
     return [_FIRST_PORT + number for number in range(count)] if network else free_ports(count)
+
+
+class ReplicaIdentities:
+    """One identity for each replica, see `trainstack.gateway.identity`, kept across its restarts.
+
+    Without `identities`, replicas get no variables.
+    """
+
+    def __init__(
+        self, identities: WorkloadIdentities | None, job: VertexJob, network: Network | None = None
+    ) -> None:
+        """`network` is the job's, with the listeners that `Machine.open_network` makes."""
+        self._identities = identities
+        shared, listeners = _split(network.listeners if network else (), len(job.replicas))
+        self._shared = shared
+        self._listeners = dict(zip(job.replicas, listeners, strict=False))
+        self._admitted: list[asyncio.Server] = []
+        self._job_id = job.job_id
+        self._zone = f"{job.location}-a"
+        self.email = job.message.job_spec.service_account or default_account(job.project)
+        """The service account of all of them."""
+        self._issued: dict[JobReplica, WorkloadIdentity] = {}
+
+    @property
+    def trust(self) -> Path | None:
+        """The folder that the variables name, to be mounted for isolated replicas."""
+        return self._identities.trust if self._identities else None
+
+    async def variables(self, replica: JobReplica) -> Mapping[str, str]:
+        """The replica's environment variables. Raises `OSError` if no port is free."""
+        if self._identities is None:
+            return {}
+        if self._shared:
+            shared, self._shared = self._shared, ()
+            self._admitted = await self._identities.admit(shared)
+        if replica not in self._issued:
+            principal = Principal(kind="replica", name=f"{self._job_id}/{replica.name}", email=self.email)
+            self._issued[replica] = await self._identities.issue(
+                principal, zone=self._zone, listener=self._listeners.get(replica)
+            )
+        return self._issued[replica].variables
+
+    async def revoke(self) -> None:
+        """Revoke every identity and its token, and close the way to the gateway."""
+        admitted, self._admitted = self._admitted, []
+        for server in admitted:
+            server.close()
+        issued, self._issued = list(self._issued.values()), {}
+        for identity in issued:
+            if self._identities:
+                await self._identities.revoke(identity)
+
+
+def _split(listeners: _Listeners, replicas: int) -> tuple[_Listeners, _Listeners]:
+    """Those that all replicas share, and one for each replica."""
+    shared = max(0, len(listeners) - replicas)
+    return listeners[:shared], listeners[shared:]

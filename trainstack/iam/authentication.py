@@ -4,10 +4,12 @@ Source of the refusals: https://cloud.google.com/docs/authentication and the ser
 without credentials or with expired ones.
 """
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from trainstack.http import LoopbackOnly, cut
-from trainstack.iam.authorization import denial
+from trainstack.iam.authorization import DeniedError, denial, permission_info
 from trainstack.iam.principals import ANONYMOUS, LOCAL_USER, Principal, Tokens, acting_as
 from trainstack.json_bodies import google_error
 from trainstack.loopback import GATEWAY_ADDRESS
@@ -93,14 +95,20 @@ def guarded_app(app: ASGIApp, tokens: Tokens | None) -> ASGIApp:
     return LoopbackOnly(Authenticated(app, tokens))
 
 
+async def answer_denial(_request: Request, denied: Exception, *, sentence: str = "") -> Response:
+    """Starlette's handler of `DeniedError`; the service's own sentence may name the `{permission}`.
+
+    As clients report it, for example in https://github.com/genkit-ai/genkit/pull/3577.
+    """
+    if not isinstance(denied, DeniedError):
+        raise denied
+    info = permission_info(denied.permission, domain="iam.googleapis.com")
+    message = sentence.format(permission=denied.permission) or str(denied)
+    return google_error(403, message, status="PERMISSION_DENIED", details=[info])
+
+
 def _refusal(message: str) -> ASGIApp:
-    return google_error(
-        401,
-        message,
-        reason="authError",
-        status="UNAUTHENTICATED",
-        headers=CHALLENGE,
-    )
+    return google_error(401, message, reason="authError", status="UNAUTHENTICATED", headers=CHALLENGE)
 
 
 async def answer_refusal(refusal: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:

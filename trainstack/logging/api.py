@@ -18,7 +18,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from trainstack.errors import ApiError, InvalidArgumentError
-from trainstack.iam.authorization import DeniedError, authorize, permission_info, project_of
+from trainstack.iam.authentication import answer_denial
+from trainstack.iam.authorization import DeniedError, authorize, project_of
 from trainstack.iam.service import Grants
 from trainstack.json_bodies import (
     answer_not_served,
@@ -68,7 +69,7 @@ def application(service: LogService, grants: Grants | None = None) -> Starlette:
         ],
         exception_handlers={
             ApiError: answer_refusal,
-            DeniedError: _answer_denial,
+            DeniedError: answer_denial,
             OSError: refuse_disk_full,
             HTTPException: answer_not_served,
         },
@@ -125,14 +126,6 @@ def _with_permission(
         return answer if isinstance(answer, Response) else JSONResponse(answer)
 
     return handle
-
-
-async def _answer_denial(_request: Request, denied: Exception) -> Response:
-    """As clients report it, for example in https://github.com/genkit-ai/genkit/pull/3577."""
-    if not isinstance(denied, DeniedError):
-        raise denied
-    info = permission_info(denied.permission, domain="iam.googleapis.com")
-    return google_error(403, str(denied), status="PERMISSION_DENIED", details=[info])
 
 
 async def _write(call: Call) -> object:

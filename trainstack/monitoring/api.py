@@ -3,6 +3,7 @@
 Source: https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list
 """
 
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -16,9 +17,10 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
-from trainstack.iam.authorization import DeniedError, authorize, permission_info, project_of
+from trainstack.iam.authentication import answer_denial
+from trainstack.iam.authorization import DeniedError, authorize, project_of
 from trainstack.iam.service import Grants
-from trainstack.json_bodies import answer_not_served, answer_refusal, google_error
+from trainstack.json_bodies import answer_not_served, answer_refusal
 from trainstack.monitoring.query import answered_series, query_of
 from trainstack.monitoring.samples import PREFIX, Samples
 from trainstack.surface import load_surface
@@ -27,6 +29,8 @@ SURFACE = load_surface(Path(__file__).with_name("surface.toml"))
 METHOD = "timeSeries.list"
 MAX_POINTS = 100_000
 _MOST_DIGITS = 9
+_DENIED = "Permission {permission} denied (or the resource may not exist)."
+"""Source: https://github.com/hashicorp/terraform-provider-google/issues/8420"""
 
 
 def application(samples: Samples, grants: Grants | None = None) -> Starlette:
@@ -43,7 +47,7 @@ def application(samples: Samples, grants: Grants | None = None) -> Starlette:
         routes=[Route("/v3/projects/{project}/timeSeries", list_series, methods=["GET"])],
         exception_handlers={
             ApiError: answer_refusal,
-            DeniedError: _answer_denial,
+            DeniedError: partial(answer_denial, sentence=_DENIED),
             HTTPException: answer_not_served,
         },
     )
@@ -74,12 +78,3 @@ def _number(text: str | None, name: str) -> int:
     if text and not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
         raise InvalidArgumentError(f"{name}: expected what an answer gave, or a number, found {text!r}.")
     return int(text or 0)
-
-
-async def _answer_denial(_request: Request, denied: Exception) -> JSONResponse:
-    """In the service's words: https://github.com/hashicorp/terraform-provider-google/issues/8420"""
-    if not isinstance(denied, DeniedError):
-        raise denied
-    info = permission_info(denied.permission, domain="iam.googleapis.com")
-    message = f"Permission {denied.permission} denied (or the resource may not exist)."
-    return google_error(403, message, status="PERMISSION_DENIED", details=[info])

@@ -3,23 +3,17 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from google.api_core.exceptions import NotFound
 from google.auth.credentials import AnonymousCredentials
-from google.cloud.aiplatform_v1.services.metadata_service import MetadataServiceClient
 from google.cloud.storage import Client
 from jsonschema import Draft202012Validator
 
 from tests.stack.waiting import wait_until
-from trainmaster.orchestrator.core.requests.incoming import run_id_of_message_key
-from trainstack.events.clients import clients_of
 from trainstack.find import read_stack_env
 
 from .project import ROOT
@@ -116,7 +110,7 @@ def test_a_run_gets_through_a_week_of_weather_with_its_fallback(reader: Reader) 
 @pytest.mark.slow
 @pytest.mark.timeout(DEADLINE_S)
 @pytest.mark.parametrize("reader", ["keep-and-clean"], indirect=True)
-def test_what_lost_is_removed_and_a_late_message_of_a_removed_run_starts_nothing(reader: Reader) -> None:
+def test_what_lost_is_removed_first_its_model_then_its_record(reader: Reader) -> None:
     reader.follow("Start")
     newer, older, champion = reader.run("trainmaster ls -o name").split()
     plan = reader.follow("Look first")
@@ -129,29 +123,16 @@ def test_what_lost_is_removed_and_a_late_message_of_a_removed_run_starts_nothing
     assert all(list(outputs.glob(f"*/{run_id}/model/*")) for run_id in (newer, champion))
     wait_until(lambda: "removed" in reader.run(f"trainmaster status {older}"))
     assert "has removed what" in reader.run(f"trainmaster download {older}", fails=True)
-
-    document = json.loads(reader.run(f"trainmaster status {newer} -o json"))["request"]["document"]
-    del document["champion"]
-    request = json.dumps({**document, "model_name": "by-message", "experiment": "kept"}).encode()
-    first, second = (publish(reader, request, key) for key in ("first", "second"))
-    for run_id in (first, second):
-        reader.run(f"trainmaster wait {run_id}")
-    assert experiment_run(reader, f"kept-{first}")["_params"].keys() == {"epochs"}
-    age_rows(reader, older, first, champion)
+    age_rows(reader, older, champion)
     reader.run("trainmaster clean --yes")
-    wait_until(lambda: set(reader.run("trainmaster ls -o name").split()) == {newer, second, champion})
-    wait_until(lambda: "runs at" in reader.run(f"trainmaster status {first}"))
+    wait_until(lambda: reader.run("trainmaster ls -o name").split() == [newer, champion])
+    wait_until(lambda: "runs at" in reader.run(f"trainmaster status {older}"))
     assert "has removed the record" in reader.run(f"trainmaster again {older}", fails=True)
-    before = reader.run(f"trainmaster status {first} -o json")
-    assert publish(reader, request, "first") == first
-    assert set(reader.run("trainmaster ls -o name").split()) == {newer, second, champion}
-    assert reader.run(f"trainmaster status {first} -o json") == before
     reader.follow("Stop")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(DEADLINE_S)
-@pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
 @pytest.mark.parametrize("reader", ["served-model"], indirect=True)
 def test_a_champion_is_scored_tried_out_registered_and_told_in_slack(reader: Reader) -> None:
     titles = with_commands(PAGES["served-model"])
@@ -160,8 +141,8 @@ def test_a_champion_is_scored_tried_out_registered_and_told_in_slack(reader: Rea
         reader.follow(title)
         moved = f"version {version}, alias"
         wait_until(partial(shows, reader, moved), "the alias moves", within_s=120)
-    described = reader.follow("See the version and its alias")
-    assert "versionId: '2'" in described
+    if shutil.which("gcloud"):  # the SDK's own look at the registry is the other page's
+        assert "versionId: '2'" in reader.follow("See the version and its alias")
     worse, second, first = reader.run("trainmaster ls -o name").split()
     assert "registration" not in json.loads(reader.run(f"trainmaster status {worse} -o json"))["completion"]
     known = json.loads(reader.run(f"trainmaster status {second} -o json"))["completion"]
@@ -177,43 +158,6 @@ def test_a_champion_is_scored_tried_out_registered_and_told_in_slack(reader: Rea
 
 def shows(reader: Reader, text: str) -> bool:
     return text in reader.run("trainmaster champions show line")
-
-
-def publish(reader: Reader, request: bytes, key: str) -> str:
-    """The id of the message's run, once it is on record, and nothing of its event is left to do."""
-    stack = read_stack_env((reader.folder / ".trainmaster/stack.env").read_text())
-    topic, run_id = (
-        f"projects/{stack['GOOGLE_CLOUD_PROJECT']}/topics/trainmaster-requests",
-        run_id_of_message_key(key),
-    )
-    log = reader.folder / ".trainmaster/logs/on-request-published.log"
-    seen = log.read_text().count(run_id)
-    with clients_of(stack["PUBSUB_EMULATOR_HOST"]) as clients:
-        clients.publisher.publish(topic, request, idempotency_key=key).result(timeout=60)
-    ledger = reader.folder / ".trainmaster/storage/buckets" / stack["TRAINMASTER_LEDGER_BUCKET"]
-    wait_until((ledger / "runs" / f"{run_id}.json").is_file)
-    wait_until(lambda: log.read_text().count(run_id) > seen)
-    return run_id
-
-
-def experiment_run(reader: Reader, name: str) -> Mapping[str, Any]:
-    """The metadata of the context of that name, which the step after the end has made."""
-    stack = read_stack_env((reader.folder / ".trainmaster/stack.env").read_text())
-    store = f"projects/{stack['GOOGLE_CLOUD_PROJECT']}/locations/{stack['TRAINMASTER_REGION']}/metadataStores/default"
-    service = MetadataServiceClient(
-        transport="rest",
-        credentials=AnonymousCredentials(),
-        client_options={"api_endpoint": stack["VERTEX_EMULATOR_HOST"]},
-    )
-    found: list[Any] = []
-
-    def look() -> bool:
-        with suppress(NotFound):
-            found.append(service.get_context(name=f"{store}/contexts/{name}"))
-        return bool(found)
-
-    wait_until(look)
-    return dict(found[0].metadata)
 
 
 def age_rows(reader: Reader, *run_ids: str) -> None:
@@ -260,18 +204,16 @@ def registered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
 @pytest.mark.timeout(DEADLINE_S)
 def test_the_alias_in_the_model_registry_follows_the_champion_for_the_sdk(registered: Reader) -> None:
     registered.follow("See the version")
-    second, first = registered.run("trainmaster ls -o name").split()
+    first = registered.run("trainmaster ls -o name").split()[1]
     ((_, program),) = (
         block for block in sections(PAGES["register-champions"])["See the version"] if block[0] == "python"
     )
     (registered.folder / "champion.py").write_text(program)
-    with_sdk = 'eval "$(trainmaster stack env --gateway)" && python champion.py'
-    seen = registered.run(with_sdk)
-    assert f"2 {second}\n" in seen
-    assert "1 ['default']\n2 ['champion']\n" in seen
-    assert re.search(rf"run: {second}\nfiles: gs://trainmaster-local-champions/starter/{second}/\n", seen)
     registered.follow("Roll back")
-    assert f"1 {first}\n" in registered.run(with_sdk)
+    seen = registered.run('eval "$(trainmaster stack env --gateway)" && python champion.py')
+    assert f"1 {first}\n" in seen
+    assert re.search(r"^1 \['\w+', '\w+'\]\n2 \[\]$", seen, re.MULTILINE), seen
+    assert f"run: {first}\nfiles: gs://trainmaster-local-champions/starter/{first}/\n" in seen
 
 
 @pytest.mark.slow
@@ -282,10 +224,7 @@ def test_gcloud_shows_the_versions_and_which_has_the_alias(registered: Reader) -
     assert {line.split()[1] for line in listed if line.startswith("starter ")} == {"1", "2"}
     shown = registered.run("trainmaster champions show starter")
     (current,) = re.findall(r"version (\d), alias champion", shown)
-    describe = "gcloud ai models describe starter@{} --region=us-central1 --format='value(versionAliases)'"
-    aliased = [
-        number
-        for number in "12"
-        if "champion" in registered.run(f'eval "$(trainmaster stack env)" && {describe.format(number)}')
-    ]
-    assert aliased == [current]
+    describe = (
+        f"gcloud ai models describe starter@{current} --region=us-central1 --format='value(versionAliases)'"
+    )
+    assert "champion" in registered.run(f'eval "$(trainmaster stack env)" && {describe}')

@@ -46,33 +46,6 @@ def found(world: World, served: Served) -> QueueListing:
     return read_queue(served.clients, world.clock.now(), world.request_rules.policy.admission)
 
 
-def base(run_id: str | None) -> str:
-    """The name of the file that started the run."""
-    return "" if run_id is None else run_id.rpartition("-2026")[0]
-
-
-def test_runs_are_in_the_order_of_admission_with_what_they_wait_for(found: QueueListing) -> None:
-    waits = [(base(each.run_id), each.limit or each.quota_class, base(each.behind)) for each in found.waiting]
-    assert waits == [
-        ("flowers-c", "model.flowers", ""),
-        ("flowers-b", "model.flowers", "flowers-c"),
-        ("cassava-a", "us-central1_nvidia_tesla_t4", ""),
-        ("leaves-a", "us-central1_nvidia_tesla_t4", "cassava-a"),
-    ]
-    assert [each.position for each in found.waiting] == [1, 2, 3, 4]
-
-
-def test_slots_name_the_runs_that_hold_them(found: QueueListing) -> None:
-    held = [(slot.limit, slot.number, base(slot.run_id)) for slot in found.slots]
-    assert held == [("model.flowers", 0, "flowers-a")]
-    (limit,) = found.limits
-    assert (limit.name, limit.in_use, limit.jobs) == ("model.flowers", 1, 1)
-
-
-def test_the_queue_as_json_fits_its_schema(found: QueueListing) -> None:
-    Draft202012Validator(SCHEMA).validate(found.document)
-
-
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_screen_of_the_queue(found: QueueListing, width: int) -> None:
     lines = [

@@ -654,22 +654,6 @@ SCENARIOS: Mapping[str, Scenario] = {
         jobs=2,
         firings=(1, 2),
     ),
-    "a champion that is registered, and the one after it": Scenario(
-        steps=(
-            uploaded("a", CHALLENGER),
-            *finished(0),
-            waited(31),
-            TICK,
-            uploaded("b", CHALLENGER),
-            *finished(1, 0.6),
-            waited(31),
-            TICK,
-        ),
-        ends=ENDED * 2,
-        jobs=2,
-        champion={"cassava": 0.6},
-        request_rules=REGISTERED,
-    ),
     "two champions whose versions are uploaded at once": Scenario(
         steps=(
             uploaded("a", CHALLENGER),

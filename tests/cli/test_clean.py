@@ -3,47 +3,30 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import jsonschema
 import pytest
 
+from tests.client.runs.rows import row, write_row
 from tests.client.served import PROJECT, Served, deployment, run_record, served_context
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT, record_object
-from trainmaster.orchestrator.core.runs.index import IndexRow, index_object, row_metadata
-from trainmaster.orchestrator.core.runs.states import RunState
 
-FIRST = IndexRow(
-    run_id="cassava-20260101t000000-0000000001",
-    created_at=datetime(2026, 1, 1, tzinfo=UTC),
-    state=RunState.SUCCEEDED,
-    source="upload",
-    generation=1,
-    updated_at=datetime(2026, 1, 1, 1, tzinfo=UTC),
-    model_name="cassava",
-)
-SECOND = replace(
-    FIRST, run_id="cassava-20260102t000000-0000000002", created_at=datetime(2026, 1, 2, tzinfo=UTC)
-)
+FIRST, SECOND = (replace(row(n), run_id=f"cassava-20260301t12000{n}-000000000{n}") for n in (1, 2))
 
 
 @pytest.fixture
 def context(tmp_path: Path) -> Iterator[Served]:
     with served_context(tmp_path, publishes=True) as served:
-        for row in (FIRST, SECOND):
-            output = f"gs://{PROJECT}-models/cassava/{row.run_id}"
-            record = run_record(run_id=row.run_id)
+        for each in (FIRST, SECOND):
+            output = f"gs://{PROJECT}-models/cassava/{each.run_id}"
+            record = run_record(run_id=each.run_id)
             record["request"]["output_uri"] = output
             record["model"]["uri"] = f"{output}/model/"
             del record["completion"]["registration"]
             served.write("ledger", record_object(row.run_id), record)
-            blob = served.clients.storage.bucket(f"{PROJECT}-ledger").blob(
-                index_object(row.created_at, row.run_id)
-            )
-            blob.metadata = row_metadata(row)
-            blob.upload_from_string("1")
+            write_row(served, row)
             served.write("models", f"cassava/{row.run_id}/model/weights", {"a": 1})
         yield served
 

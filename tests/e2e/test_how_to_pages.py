@@ -19,6 +19,8 @@ from trainstack.find import read_stack_env
 from .project import ROOT
 from .reader import DEADLINE_S, Reader, sections, with_commands
 
+# A stack for each page, one after the other.
+pytestmark = [pytest.mark.slow(seconds=150), pytest.mark.timeout(DEADLINE_S)]
 PAGES = {
     name: ROOT / "docs" / "how-to" / f"{name}.md"
     for name in (
@@ -42,8 +44,6 @@ def reader(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Reader]:
         reader.stop()
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(DEADLINE_S)
 @pytest.mark.parametrize("reader", ["continue-a-run"], indirect=True)
 def test_a_run_continues_from_the_checkpoints_of_another(reader: Reader) -> None:
     for title in with_commands(PAGES["continue-a-run"])[:-1]:
@@ -55,8 +55,6 @@ def test_a_run_continues_from_the_checkpoints_of_another(reader: Reader) -> None
     reader.follow("Stop")
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(DEADLINE_S)
 @pytest.mark.parametrize("reader", ["sweeps"], indirect=True)
 def test_the_runs_of_a_sweep_are_one_table(reader: Reader) -> None:
     reader.follow("Start")
@@ -72,8 +70,6 @@ def test_the_runs_of_a_sweep_are_one_table(reader: Reader) -> None:
     reader.follow("End them all")
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(DEADLINE_S)
 @pytest.mark.parametrize("reader", ["evaluate-independently"], indirect=True)
 def test_a_run_that_claims_to_be_perfect_stays_a_challenger_until_it_is_better_and_approved(
     reader: Reader,
@@ -86,8 +82,6 @@ def test_a_run_that_claims_to_be_perfect_stays_a_challenger_until_it_is_better_a
         reader.follow(title)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(DEADLINE_S)
 @pytest.mark.parametrize("reader", ["rehearse-a-week"], indirect=True)
 def test_a_run_gets_through_a_week_of_weather_with_its_fallback(reader: Reader) -> None:
     reader.follow("Start")
@@ -107,8 +101,6 @@ def test_a_run_gets_through_a_week_of_weather_with_its_fallback(reader: Reader) 
     reader.follow("Stop")
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(DEADLINE_S)
 @pytest.mark.parametrize("reader", ["keep-and-clean"], indirect=True)
 def test_what_lost_is_removed_first_its_model_then_its_record(reader: Reader) -> None:
     reader.follow("Start")
@@ -171,8 +163,6 @@ def age_rows(reader: Reader, *run_ids: str) -> None:
             blob.patch()
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(DEADLINE_S)
 @pytest.mark.parametrize("reader", ["see-what-machines-do"], indirect=True)
 def test_what_a_runs_machines_did_is_explained_and_the_policy_of_the_page_is_valid(reader: Reader) -> None:
     page = PAGES["see-what-machines-do"]
@@ -200,8 +190,6 @@ def registered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
         reader.stop()
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(DEADLINE_S)
 def test_the_alias_in_the_model_registry_follows_the_champion_for_the_sdk(registered: Reader) -> None:
     registered.follow("See the version")
     first = registered.run("trainmaster ls -o name").split()[1]
@@ -216,8 +204,6 @@ def test_the_alias_in_the_model_registry_follows_the_champion_for_the_sdk(regist
     assert f"run: {first}\nfiles: gs://trainmaster-local-champions/starter/{first}/\n" in seen
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(DEADLINE_S)
 @pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed")
 def test_gcloud_shows_the_versions_and_which_has_the_alias(registered: Reader) -> None:
     listed = registered.follow("See it with gcloud").splitlines()

@@ -14,7 +14,7 @@ from trainstack.stack.receiver import RECEIVED
 from .project import ROOT, eventually, running_project
 from .reader import DEADLINE_S, Reader
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow(seconds=40), pytest.mark.timeout(DEADLINE_S)]
 PAGE = ROOT / "docs" / "how-to" / "notify.md"
 NOTIFY = """
 notify:
@@ -32,7 +32,6 @@ def of_type(found: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [each for each in found if json.loads(each["body"])["type"] == kind]
 
 
-@pytest.mark.timeout(DEADLINE_S)
 def test_the_page_sends_a_test_and_the_end_of_a_run_signed(tmp_path: Path) -> None:
     reader = Reader(PAGE, tmp_path)
     try:
@@ -55,7 +54,6 @@ def test_the_page_sends_a_test_and_the_end_of_a_run_signed(tmp_path: Path) -> No
         reader.stop()
 
 
-@pytest.mark.timeout(DEADLINE_S)
 def test_a_notice_whose_receiver_fails_is_a_dead_letter_and_its_replay_goes_to_that_receiver_alone(
     tmp_path: Path,
 ) -> None:

@@ -25,9 +25,9 @@ def context(tmp_path: Path) -> Iterator[Served]:
             record["request"]["output_uri"] = output
             record["model"]["uri"] = f"{output}/model/"
             del record["completion"]["registration"]
-            served.write("ledger", record_object(row.run_id), record)
-            write_row(served, row)
-            served.write("models", f"cassava/{row.run_id}/model/weights", {"a": 1})
+            served.write("ledger", record_object(each.run_id), record)
+            write_row(served, each)
+            served.write("models", f"cassava/{each.run_id}/model/weights", {"a": 1})
         yield served
 
 

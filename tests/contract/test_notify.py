@@ -12,6 +12,7 @@ import pytest
 from tests.contract.boundaries import At, only_at
 from tests.contract.schemas import DELIVERIES
 from tests.contract.test_champions import REQUEST, SOURCE, run
+from tests.contract.test_evaluation import ended, evaluated
 from tests.contract.world import LEDGER, Boundary, Killed, World, request_rules_with
 from tests.memory import MemoryReceivers
 from trainmaster.orchestrator.core.documents.codec import decoded, json_line
@@ -90,6 +91,27 @@ def test_the_message_says_what_happened_to_which_model_beside_the_champion() -> 
     for message in (of_run, of_champion):
         assert " · https://console.cloud.google.com/" in message
         assert message.endswith(f" · trainmaster why {run_id}")
+
+
+def test_the_message_has_what_an_evaluation_measured_of_both_models_and_not_what_the_program_claims() -> None:
+    world = NoticeWorld(OPS)
+    first = evaluated(world, "a", 1.0, challenger=0.7)
+    loser = evaluated(world, "b", 1.0, challenger=0.5, champion=0.65)
+    for index in (0, -1):
+        world.deliver(world.notice("succeeded", index))
+    (of_first, of_loser) = [json.loads(post.body)["message"] for post in world.receivers.posts]
+    assert of_first.startswith(f"cassava-resnet50: {first} succeeded, accuracy 0.7, the new champion")
+    assert of_loser.startswith(
+        f"cassava-resnet50: {loser} succeeded, accuracy 0.5 (champion 0.65), not champion"
+    )
+
+
+def test_the_message_of_a_challenger_that_waits_for_approval_says_so() -> None:
+    world = NoticeWorld(OPS)
+    ended(world, "a", 0.7, approve=True)
+    world.deliver(world.notice("succeeded"))
+    (post,) = world.receivers.posts
+    assert "succeeded, accuracy 0.7, loss 1, waits for approval" in json.loads(post.body)["message"]
 
 
 @pytest.mark.parametrize("receivers", [(), ({**OPS, "when": {"models": ["other-*"]}},)])

@@ -13,7 +13,6 @@ from tests.core.admission.test_actual_cost import record
 from tests.narrowing import present
 from trainmaster.orchestrator.core.champions.champion import Champion, champion_changed
 from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.orchestrator.core.notices.message import message_of
 from trainmaster.orchestrator.core.notices.notice import (
     APPROVAL_NEEDED,
     CAP_REACHED,
@@ -24,7 +23,6 @@ from trainmaster.orchestrator.core.notices.notice import (
     RUN_TYPES,
     RUN_WASTEFUL,
     TEST,
-    Notice,
     cap_reached,
     cloud_event,
     receiver_test,
@@ -51,29 +49,6 @@ def test_the_schema_has_exactly_these_types() -> None:
         *(RUN_RETRIED, RUN_WASTEFUL, TEST),
     )
     assert sorted(SCHEMA["properties"]["type"]["enum"]) == sorted([*RUN_TYPES.values(), *others])
-
-
-@pytest.mark.parametrize(
-    ("scores", "shown"),
-    [
-        (
-            {"challenger": {"accuracy": 0.8}, "champion": {"accuracy": 0.7}},
-            ", accuracy 0.8 (champion 0.7), cost",
-        ),
-        ({"challenger": {"accuracy": 0.8}}, ", accuracy 0.8, cost"),
-        (None, "is the new champion, cost"),
-    ],
-)
-def test_the_message_has_the_numbers_that_another_account_measured_and_not_those_that_the_run_claims(
-    scores: dict[str, dict[str, float]] | None, shown: str
-) -> None:
-    document = json.loads((ROOT / "schemas/examples/valid/run_record.v2.evaluated.json").read_text())
-    document["completion"]["evaluation"]["scores"] = scores
-    record = decoded(RunRecord, document)
-    promoted = Notice(
-        id="1", type=CHAMPION_PROMOTED, subject="m", time=record.updated_at, data={"run_id": record.run_id}
-    )
-    assert shown in message_of(promoted, record, record).text
 
 
 def ended_run() -> RunRecord:

@@ -26,9 +26,8 @@ from trainmaster.orchestrator.core.documents.codec import encoded_time
 from trainmaster.orchestrator.core.documents.values import text_at
 from trainmaster.orchestrator.core.orders.order import ApproveOrder
 from trainmaster.orchestrator.core.requests.checks.metrics import is_share
-from trainmaster.orchestrator.core.requests.evaluation import CHALLENGER, CHAMPION, CHAMPION_RUN
 from trainmaster.orchestrator.core.requests.spec import ChampionTerms, Goal, JobSpec
-from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Model
+from trainmaster.orchestrator.core.runs.end import CHALLENGER, CHAMPION, CHAMPION_RUN, ChampionVerdict, Model
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.sender import Sender
 from trainmaster.orchestrator.core.runs.states import RunState

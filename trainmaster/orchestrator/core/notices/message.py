@@ -17,7 +17,7 @@ from trainmaster.orchestrator.core.notices.notice import (
 )
 from trainmaster.orchestrator.core.notices.routing import state_of_notice
 from trainmaster.orchestrator.core.policy.currency import shown_money
-from trainmaster.orchestrator.core.runs.end import SCORED
+from trainmaster.orchestrator.core.runs.end import CHALLENGER, CHAMPION, CHAMPION_RUN
 from trainmaster.orchestrator.core.runs.record import RunRecord, metrics_of
 
 METRICS_MAX = 4
@@ -80,19 +80,33 @@ def _metrics(record: RunRecord | None, champion: RunRecord | None) -> Iterator[s
     """Where a job of another account scores the models, its numbers: the run's own do not count."""
     if record is None or record.model is None:
         return
-    before, found = metrics_of(champion) if champion else {}, metrics_of(record)
-    evaluation = record.completion.evaluation if record.completion else None
-    if evaluation is not None:
-        found, before = ((evaluation.scores or {}).get(model, {}) for model in SCORED)
-    for name, value in sorted(found.items())[:METRICS_MAX]:
+    before = _before(record, champion) if champion else {}
+    for name, value in sorted(_measured(record).items())[:METRICS_MAX]:
         beside = f" (champion {before[name]:.4g})" if name in before else ""
         yield f"{_text(name)} {value:.4g}{beside}"
+
+
+def _measured(record: RunRecord) -> Mapping[str, float]:
+    """What the run's evaluation measured of its model, for only that decides; without one, the run's own metrics."""
+    evaluation = record.completion.evaluation if record.completion else None
+    if evaluation is None:
+        return metrics_of(record)
+    return (evaluation.scores or {}).get(CHALLENGER, {})
+
+
+def _before(record: RunRecord, champion: RunRecord) -> Mapping[str, float]:
+    """The champion's metrics: as the run's evaluation measured them on its data, if it scored this champion."""
+    evaluation = record.completion.evaluation if record.completion else None
+    if evaluation and evaluation.scores and evaluation.inputs.get(CHAMPION_RUN) == champion.run_id:
+        return evaluation.scores.get(CHAMPION, {})
+    return _measured(champion)
 
 
 def _verdict(notice: Notice) -> Iterator[str]:
     verdict = notice.data.get("champion")
     if isinstance(verdict, Mapping):
-        yield "the new champion" if verdict.get("promoted") is True else "not champion"
+        waits = "waits for approval" if verdict.get("approve_by") else "not champion"
+        yield "the new champion" if verdict.get("promoted") is True else waits
 
 
 def _cost(record: RunRecord | None) -> Iterator[str]:

@@ -20,10 +20,9 @@ from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft
 from trainmaster.orchestrator.core.requests.placeholders import placeholder_faults
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
-from trainmaster.orchestrator.core.runs.end import EVALUATION, SCORED
+from trainmaster.orchestrator.core.runs.end import CHALLENGER, CHAMPION, EVALUATION
 
 EVALUATE = ("champion", "evaluate")
-CHALLENGER, CHAMPION = SCORED
 DATA, OUTPUT = "data", "output"
 VARIABLES: Mapping[str, str] = {
     CHALLENGER: "TRAINMASTER_CHALLENGER_URI",
@@ -32,8 +31,6 @@ VARIABLES: Mapping[str, str] = {
     OUTPUT: "TRAINMASTER_EVALUATION_OUTPUT_URI",
 }
 """What the program gets, by the name of its argument: `--challenger=URI`. Without a champion it gets neither for it."""
-CHAMPION_RUN = "champion_run"
-"""The input that names the run of the champion that is scored; the program does not get it."""
 _OF_RUN = ("model_name", "labels", "encryption_key")
 
 

@@ -10,8 +10,10 @@ from trainmaster.orchestrator.core.runs.job import BestTrial, RecordedJob, Recor
 
 EVALUATION = "evaluation"
 """The step that scores the run's model, the field of `Completion` about it, and the value of its job's STEP_LABEL."""
-SCORED = ("challenger", "champion")
-"""The models that it scores, as its scores name them."""
+CHALLENGER, CHAMPION = "challenger", "champion"
+"""The models that it scores: inputs of its job, and its scores."""
+CHAMPION_RUN = "champion_run"
+"""The input that names the run of the champion that is scored; the program does not get it."""
 SMOKE = "smoke"
 """The same of the job that tries out a champion's model before its version in the Model Registry gets the alias."""
 

@@ -20,7 +20,14 @@ from trainmaster.orchestrator.core.requests import evaluation as asked
 from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.requests.submission import Submission, Target
-from trainmaster.orchestrator.core.runs.end import EVALUATION, Cost, FollowUp
+from trainmaster.orchestrator.core.runs.end import (
+    CHALLENGER,
+    CHAMPION,
+    CHAMPION_RUN,
+    EVALUATION,
+    Cost,
+    FollowUp,
+)
 from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.completion.copying import StillCopying, copy_model, keep_long_copy
@@ -69,9 +76,9 @@ def _begin(end: End, document: Any) -> str | None:
         case ModelCopy():
             champion = services.champions.find(model_name, team)
             current = champion.current if champion else None
-            inputs = {asked.CHALLENGER: copied.uri, asked.DATA: document["champion"]["evaluate"]["data"]}
+            inputs = {CHALLENGER: copied.uri, asked.DATA: document["champion"]["evaluate"]["data"]}
             if current is not None:
-                inputs |= {asked.CHAMPION: current.model_uri, asked.CHAMPION_RUN: current.run_id}
+                inputs |= {CHAMPION: current.model_uri, CHAMPION_RUN: current.run_id}
     output_uri = asked.evaluation_output_uri(services.buckets.champions, team, model_name, record.run_id)
     end.held = begin(services, end.held, EVALUATION, inputs, output_uri, failure=failure)
     return None
@@ -102,7 +109,7 @@ def account_target(services: Services, record: RunRecord) -> Target:
 
 
 def _scores(services: Services, known: FollowUp) -> Scores | str:
-    models = [name for name in (asked.CHALLENGER, asked.CHAMPION) if name in known.inputs]
+    models = [name for name in (CHALLENGER, CHAMPION) if name in known.inputs]
     return parse_scores(services.champion_copies.scores(known.output_uri), models)
 
 

@@ -377,7 +377,7 @@ def test_a_newer_challenger_that_wins_replaces_the_one_that_waits(world: World) 
     ("approve", "problem"),
     [
         ({"model_name": "other"}, "no champion and no challenger has this model name"),
-        ({"model_name": MODEL, "run": "another"}, "it does not wait for approval, but b-"),
+        ({"model_name": MODEL, "run": "another"}, "another does not wait for approval, but b-"),
         ({"model_name": MODEL}, "the champion changed meanwhile, and accuracy 0.8 is not better"),
     ],
 )

@@ -235,7 +235,10 @@ def test_a_challenger_that_waits_is_shown_with_the_command_and_decided(served: S
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("waiting", "another-run"), "it does not wait for approval, but c-20260301t122200-a781e6ad62 does"),
+        (
+            ("waiting", "another-run"),
+            "another-run does not wait for approval, but c-20260301t122200-a781e6ad62 does",
+        ),
         (("cassava-resnet50",), "no challenger waits for approval"),
         (("waiting", "--reject"), "no challenger waits for approval"),
     ],

@@ -266,7 +266,7 @@ def after_decision(
     if pending is None or pending.expires_at <= now:
         return "no challenger waits for approval"
     if order.run_id not in (None, pending.reign.run_id):
-        return f"it does not wait for approval, but {pending.reign.run_id} does"
+        return f"{order.run_id} does not wait for approval, but {pending.reign.run_id} does"
     who = by.name if by is not None else "an order"
     if order.is_rejected:
         return _without_pending(champion, f"{who} rejected it", now, order.order_id)

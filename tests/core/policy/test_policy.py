@@ -40,6 +40,13 @@ def test_an_unknown_name_in_a_pattern_is_refused() -> None:
         policy_from({**policy_document(), "images": ["${tenant}/**"]}, NAMES)
 
 
+def test_a_misspelt_choice_beside_one_that_is_no_text_gets_the_nearest_word() -> None:
+    """YAML reads `off` as false, so the schema's choices of `registry.mode` have both."""
+    faults_found = schema_faults(schema("policy.v1"), {**policy_document(), "registry": {"mode": "champion"}})
+    repairs = [(fault.path, fault.repair) for fault in faults_found]
+    assert repairs == [("$.registry.mode", "did you mean 'champions'?")]
+
+
 KEYS = "projects/my-project/locations/us-central1/keyRings"
 
 

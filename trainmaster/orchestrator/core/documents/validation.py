@@ -221,7 +221,8 @@ def _faults(
             )
         case "enum":
             text = value if isinstance(value, str) else ""
-            near = hint(schema.get("synonyms", {}).get(text.lower(), "")) or nearest(text, rule, suggestions)
+            words = [word for word in rule if isinstance(word, str)]
+            near = hint(schema.get("synonyms", {}).get(text.lower(), "")) or nearest(text, words, suggestions)
             yield Fault(at=path, problem="not an allowed value", value=value, among=rule, repair=near)
         case "minimum" | "maximum" if isinstance(value, float) and schema.get("type") == "integer":
             pass  # it is refused for its kind

@@ -114,6 +114,18 @@ def test_the_message_of_a_challenger_that_waits_for_approval_says_so() -> None:
     assert "succeeded, accuracy 0.7, loss 1, waits for approval" in json.loads(post.body)["message"]
 
 
+def test_the_message_of_a_rejected_run_has_its_first_fault_without_what_was_found() -> None:
+    world = NoticeWorld(OPS)
+    incoming = world.drop_and_launch(b"model_name: Bad Name\nimgae: x\n")
+    world.reconcile()
+    world.deliver(world.notice("rejected"))
+    (post,) = world.receivers.posts
+    message = json.loads(post.body)["message"]
+    assert message.startswith(
+        f"a request: {incoming.run_id} rejected: $.imgae: unknown key 'imgae' (and 1 more)"
+    )
+
+
 @pytest.mark.parametrize("receivers", [(), ({**OPS, "when": {"models": ["other-*"]}},)])
 def test_a_notice_that_no_receiver_gets_costs_no_call(receivers: tuple[Mapping[str, Any], ...]) -> None:
     world, boundary = NoticeWorld(*receivers), Boundary()

@@ -48,7 +48,7 @@ def other_run(notice: Notice) -> str | None:
 
 def message_of(notice: Notice, record: RunRecord | None, champion: RunRecord | None) -> Message:
     """The message. `record` is the notice's run's, `champion` that of `other_run`; None: not known any more."""
-    parts = [_what(notice), *_metrics(record, champion), *_verdict(notice), *_cost(record)]
+    parts = [_what(notice, record), *_metrics(record, champion), *_verdict(notice), *_cost(record)]
     job = record.job if record and notice.type != CAP_REACHED else None
     return Message(
         text=cut(", ".join(parts), TEXT_MAX_CHARS),
@@ -66,14 +66,21 @@ _TEXTS = {
 }
 
 
-def _what(notice: Notice) -> str:
+def _what(notice: Notice, record: RunRecord | None) -> str:
     data = defaultdict(str, {name: _text(value) for name, value in notice.data.items()})
     if notice.type in _TEXTS:
         return _TEXTS[notice.type].format_map(data)
     error = notice.data.get("error")
-    why = data["reason"] or (_text(error.get("message")) if isinstance(error, Mapping) else "")
+    why = data["reason"] or (_text(error.get("message")) if isinstance(error, Mapping) else _refusal(record))
     state = state_of_notice(notice).replace("_", " ")
     return f"{data['model_name'] or 'a request'}: {data['run_id']} {state}{why and f': {why}'}"
+
+
+def _refusal(record: RunRecord | None) -> str:
+    """The first fault of a run that was rejected, without what was found there, and how many others there are."""
+    first, *others = (record.rejection.faults if record and record.rejection else None) or ({},)
+    more = f" (and {len(others)} more)" if others else ""
+    return f"{_text(first['path'])}: {_text(first['problem'])}{more}" if first else ""
 
 
 def _metrics(record: RunRecord | None, champion: RunRecord | None) -> Iterator[str]:

@@ -1,8 +1,10 @@
 """Caps: how many runs may start in an hour, and what those of a day may cost."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +50,14 @@ def test_runs_up_to_the_cap_start_and_the_next_is_told_when_to_retry() -> None:
     assert "2 runs were started in the hour from 12:00 UTC" in reached.fault.problem
     assert "after 13:00 UTC" in reached.fault.repair
     assert reached.fault.found == "one more, after 2"
+
+
+@pytest.mark.parametrize(("before", "repair"), [(1, "matrix; if"), (2, "matrix, after 13:00 UTC; if")])
+def test_a_matrix_above_the_cap_needs_fewer_values_and_without_any_room_also_time(
+    before: int, repair: str
+) -> None:
+    reached = present(over_cap(TWO, [run(str(n)) for n in range(before)], replace(run("m", 1), runs=3)))
+    assert f"with fewer values in its {repair}" in reached.fault.repair
 
 
 def test_a_run_counts_itself_once_whether_its_mark_is_listed_or_not() -> None:

@@ -128,7 +128,7 @@ def _of_runs(cap: int, wanted: int, before: int, moment: datetime) -> CapReached
     if before < cap:
         why = f"and the policy's runs_per_hour leaves no room for all {wanted} of the matrix"
     if wanted > cap:
-        after = "with fewer values in its matrix"
+        after = "with fewer values in its matrix" + (f", {after}" if before >= cap else "")
     fault = Fault(
         path="$",
         problem=f"{runs} started in the hour from {moment:%H}:00 UTC, {why}",

@@ -133,7 +133,7 @@ def test_a_champion_is_scored_tried_out_registered_and_told_in_slack(reader: Rea
         reader.follow(title)
         moved = f"version {version}, alias"
         wait_until(partial(shows, reader, moved), "the alias moves", within_s=120)
-    if shutil.which("gcloud"):  # the SDK's own look at the registry is the other page's
+    if shutil.which("gcloud"):
         assert "versionId: '2'" in reader.follow("See the version and its alias")
     worse, second, first = reader.run("trainmaster ls -o name").split()
     assert "registration" not in json.loads(reader.run(f"trainmaster status {worse} -o json"))["completion"]

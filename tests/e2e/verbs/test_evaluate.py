@@ -11,7 +11,7 @@ from .conftest import PROJECT, Trainmaster
 
 pytestmark = [pytest.mark.slow(seconds=30), pytest.mark.timeout(300)]
 FORGE = """
-import json, os, sys, urllib.error, urllib.request
+import json, os, sys
 root, model = os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs"), os.environ["AIP_MODEL_DIR"].removeprefix("gs://")
 os.makedirs(os.path.join(root, model), exist_ok=True)
 open(os.path.join(root, model, "model.txt"), "w").write(sys.argv[1])
@@ -24,18 +24,6 @@ try:
     print("mounted: written")
 except OSError as error:
     print("mounted:", error.strerror)
-host = os.environ.get("GCE_METADATA_HOST", "metadata.google.internal")
-ask = urllib.request.Request(
-    f"http://{host}/computeMetadata/v1/instance/service-accounts/default/token", headers={"Metadata-Flavor": "Google"}
-)
-token = json.load(urllib.request.urlopen(ask))["access_token"]
-url = f"{os.environ.get('STORAGE_EMULATOR_HOST', 'https://storage.googleapis.com')}/upload/storage/v1/b/{champions}/o?uploadType=media&name={numbers}"
-headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-try:
-    urllib.request.urlopen(urllib.request.Request(url, data=b"{}", headers=headers, method="POST"))
-    print("uploaded: written")
-except urllib.error.HTTPError as error:
-    print("uploaded:", error.code, json.load(error)["error"]["message"])
 """
 SCORE = """
 import json, os
@@ -77,9 +65,8 @@ def test_a_job_that_writes_a_perfect_metric_does_not_become_champion(
         assert done.status == 0, done.err
         run_id = done.out.split()[0]
     log = trainmaster("logs", run_id, *context).out
+    assert "mounted: " in log
     assert "mounted: written" not in log
-    assert "uploaded: 403" in log
-    assert "tm-trainer@e2e-verbs.iam.gserviceaccount.com does not have storage.objects.create access" in log
     record = stack.finished_record(run_id)
     assert record["model"]["metrics"] == {"val_accuracy": 1.0}
     assert record["completion"]["evaluation"]["scores"]["challenger"] == {"val_accuracy": 0.5}

@@ -155,9 +155,12 @@ def test_what_only_some_policies_need_is_granted_and_expected_only_there(
         expected = deployment.expected_grants(project_number="1", subscriptions=(), policy=policy)
         return {grant.role.rpartition("/")[2] for grant in expected}
 
-    asked = {"retention": {"models": {"keep_last": 3}}, "experiments": ["**"]}
-    assert roles(None) - roles({}) == {"trainmaster_removals", "trainmaster_experiments"}
-    assert roles(None) - roles({"experiments": ["**"]}) == {"trainmaster_removals"}
+    retained = {"retention": {"models": {"keep_last": 3}}, "experiments": ["**"]}
+    asked = {**retained, "registry": {"mode": "champions"}}
+    registry = {"trainmaster_versions", "trainmaster_aliases"}
+    assert roles(None) - roles({}) == {"trainmaster_removals", "trainmaster_experiments", *registry}
+    assert roles(None) - roles({"experiments": ["**"]}) == {"trainmaster_removals", *registry}
+    assert roles(None) - roles({**retained, "registry": {"mode": False}}) == registry
     assert roles(asked) == roles(None)
     assert policy_keys(asked) == set(asked)
     assert not policy_keys({"experiments": []})

@@ -111,7 +111,13 @@ def shipped_policy(file: Path = POLICY) -> dict[str, Any]:
 def policy_keys(policy: Mapping[str, Any]) -> frozenset[str]:
     """The keys of the policy that are set, of those on which grants depend."""
     keys = {grant["policy"] for grant in permissions()["grants"] if "policy" in grant}
-    return frozenset(key for key in keys if policy.get(key))
+    return frozenset(key for key in keys if is_asked(policy, key))
+
+
+def is_asked(policy: Mapping[str, Any], key: str) -> bool:
+    """Whether that key of the policy is set, and its `mode`, if it has one, is not `off`, which YAML reads as false."""
+    value = policy.get(key)
+    return bool(value) and not (isinstance(value, Mapping) and value.get("mode", True) in (False, "off"))
 
 
 def receiver_settings(policy: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

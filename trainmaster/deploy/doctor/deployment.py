@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainmaster.deploy.names import account_email, permissions, topology_of
+from trainmaster.deploy.names import account_email, is_asked, permissions, topology_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ class ExaminedDeployment:
         """
         functions = list(self.topology["functions"])
         for row in self.grants["grants"]:
-            if policy is not None and "policy" in row and not policy.get(row["policy"]):
+            if policy is not None and "policy" in row and not is_asked(policy, row["policy"]):
                 continue
             accounts = [
                 each

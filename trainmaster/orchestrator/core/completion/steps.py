@@ -6,15 +6,8 @@ from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.runs.drop_status import failure_text
-from trainmaster.orchestrator.core.runs.end import (
-    EVALUATION,
-    ChampionVerdict,
-    Completion,
-    FailedStep,
-    Registration,
-)
+from trainmaster.orchestrator.core.runs.end import EVALUATION, Completion, FailedStep
 from trainmaster.orchestrator.core.runs.record import RunRecord
-from trainmaster.orchestrator.core.runs.utilization import Utilization
 
 REASON, CHAMPION, REGISTRY, EXPERIMENT = "reason", "champion", "registry", "experiment"
 """The steps that read why a run failed, compare its model with the champion, register it, and log it to its experiment."""
@@ -65,10 +58,6 @@ def with_outcomes(
     record: RunRecord,
     done: tuple[str, ...],
     failed: Mapping[str, Exception],
-    *,
-    verdict: ChampionVerdict | None,
-    registration: Registration | None,
-    utilization: Utilization | None,
     now: datetime,
 ) -> RunRecord:
     """The record with these steps done, and the attempts of those that failed; a last one becomes a problem."""
@@ -78,16 +67,9 @@ def with_outcomes(
     still = ((name, error) for name, error in failed.items() if name not in names)
     again = {name: _next_attempt(before.get(name), error, now) for name, error in still}
     left = {name: step for name, step in {**before, **again}.items() if name not in names}
-    ended = replace(
-        completion,
-        steps_done=names,
-        steps_failed=left or None,
-        champion=verdict or completion.champion,
-        registration=registration or completion.registration,
-    )
+    ended = replace(completion, steps_done=names, steps_failed=left or None)
     problems = (_problem(name, step) for name, step in again.items() if step.next_at is None)
-    use = utilization or record.utilization
-    return replace(record, completion=ended, utilization=use, problems=(*record.problems, *problems))
+    return replace(record, completion=ended, problems=(*record.problems, *problems))
 
 
 def _next_attempt(before: FailedStep | None, error: Exception, now: datetime) -> FailedStep:

@@ -45,9 +45,8 @@ def register_model(end: End) -> str | None:
         return "the registry follows the comparison with the champion"
     if is_off:
         return None
-    completion = record.completion or Completion()
-    verdict = end.verdict or completion.champion
-    is_champion = verdict is not None and verdict.promoted
+    completion = end.noted_in(record).completion or Completion()
+    is_champion = completion.champion is not None and completion.champion.promoted
     if registry.mode is RegistryMode.CHAMPIONS and not is_champion:
         return None
     known = completion.registration or Registration(state=RegistrationState.FAILED)

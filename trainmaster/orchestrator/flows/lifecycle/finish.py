@@ -58,6 +58,13 @@ class End:
     def record(self) -> RunRecord:
         return self.held.record
 
+    def noted_in(self, record: RunRecord) -> RunRecord:
+        """The record with what the steps of this pass have found."""
+        before = record.completion or Completion()
+        registration = self.registration or before.registration
+        noted = replace(before, champion=self.verdict or before.champion, registration=registration)
+        return replace(record, completion=noted, utilization=self.utilization or record.utilization)
+
 
 Step = Callable[[End], str | None]
 """Returns what a slow step still waits for; the reconciler calls it again. None: the step is done."""
@@ -75,11 +82,9 @@ def _update_status(end: End) -> None:
 def _publish_notices(end: End) -> str | None:
     if REASON in end.waiting:
         return "the notice includes the reason of the failure"
-    completion = end.record.completion or Completion()
-    if CHAMPION in end.waiting and not (end.verdict or completion.champion):
+    record = end.noted_in(end.record)
+    if CHAMPION in end.waiting and not (record.completion and record.completion.champion):
         return "the notice includes the comparison with the champion"
-    decided = replace(completion, champion=end.verdict or completion.champion)
-    record = replace(end.record, completion=decided)
     status.publish_states(end.services, end.before or replace(record, history=()), record)
     return None
 
@@ -215,15 +220,7 @@ def _record_outcomes(end: End, outcomes: Mapping[str, str | Exception | None]) -
     failed = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Exception)}
 
     def with_pass_recorded(record: RunRecord) -> RunRecord | None:
-        known = with_outcomes(
-            record,
-            done,
-            failed,
-            verdict=end.verdict,
-            registration=end.registration,
-            utilization=end.utilization,
-            now=now,
-        )
+        known = with_outcomes(end.noted_in(record), done, failed, now)
         if is_over(known, CHAMPION) and known.completion is not None:
             known = replace(known, completion=replace(known.completion, long_copy=None))
         if known.completion == (record.completion or Completion()):

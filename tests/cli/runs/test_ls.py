@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -64,8 +65,7 @@ def test_the_table_fits_the_terminal(width: int | None) -> None:
 
 
 def _long(each: IndexRow) -> IndexRow:
-    changes = {"run_id": f"{each.model_name or 'broken'}-20260302t081500-3f9a1c04de"}
-    return IndexRow(**{**vars(each), **changes})
+    return replace(each, run_id=f"{each.model_name or 'broken'}-20260302t081500-3f9a1c04de")
 
 
 def test_a_pipe_gets_whole_words_and_no_colour(served: Served) -> None:

@@ -59,9 +59,9 @@ def test_the_screen_of_a_continued_run_names_what_it_continues(uri: str, shown: 
         ({"state": "failed", "error": "it is denied"}, {"next_at": "2026-03-01T12:30:00Z"},
          ["failed: it is denied", "tried again at 2026-03-01 12:30:00 UTC"]),
         ({"state": "failed", "error": "it is denied"}, {}, ["failed: it is denied", "given up"]),
-        ({"state": "registered", "model": "projects/1/m", "version": "2"}, {}, ["version 2", "projects/1/m"]),
+        ({"state": "registered", "model": "projects/1/m", "version": "2"}, {}, ["version 2 of m"]),
         ({"state": "registered", "model": "projects/1/m", "version": "2", "smoke": "failed: KeyError: 'x'"}, {},
-         ["smoke test failed: KeyError: 'x'", "version 2", "projects/1/m"]),
+         ["version 2 of m; smoke test failed: KeyError: 'x'"]),
     ],
 )  # fmt: skip
 def test_the_screen_of_a_run_says_how_far_its_model_is_on_the_way_into_the_registry(

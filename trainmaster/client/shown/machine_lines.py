@@ -76,14 +76,14 @@ def _uses(use: ReplicaUse) -> Mapping[str, Use | None]:
 
 
 def _mean_line(known: Utilization) -> str:
-    """For example `CPU 40 %, GPU 11 %, the mean of 2 replicas`."""
+    """For example `2 replicas, mean: CPU 40 %, GPU 11 %`."""
     found: defaultdict[str, list[float]] = defaultdict(list)
     for use in known.replicas:
         for name, of in _uses(use).items():
             found[name] += [of.mean] if of else []
     texts = [f"{name} {100 * fmean(means):.0f} %" for name, means in found.items() if means]
     count = len(known.replicas)
-    return ", ".join([*texts, *([f"the mean of {count} replicas"] if count > 1 else [])])
+    return f"{count} replicas, mean: " * (count > 1) + ", ".join(texts)
 
 
 def _use_line(use: ReplicaUse) -> str:

@@ -274,17 +274,15 @@ def _evaluation_lines(evaluation: FollowUp) -> Iterator[str]:
 
 
 def _registration_lines(found: Registration, failed: Mapping[str, FailedStep]) -> Iterator[str]:
-    if found.smoke is not None:
-        yield f"smoke test {found.smoke}"
+    tried = f"; smoke test {found.smoke}" if found.smoke is not None else ""
     match found.state:
         case RegistrationState.UPLOADING:
-            yield f"being uploaded{f' since {minute(found.since)} UTC' if found.since else ''}"
+            yield f"being uploaded{f' since {minute(found.since)} UTC' if found.since else ''}{tried}"
         case RegistrationState.REGISTERED:
-            alias = f", which was given the alias {found.alias}" if found.alias else ""
-            yield f"version {found.version}{alias}"
-            yield str(found.model)
+            alias = f", alias {found.alias}" if found.alias else ""
+            yield f"version {found.version} of {str(found.model).rpartition('/')[2]}{alias}{tried}"
         case RegistrationState.FAILED:
-            yield f"failed: {found.error}"
+            yield f"failed: {found.error}{tried}"
             next_at = failed[REGISTRY].next_at if REGISTRY in failed else None
             yield f"tried again at {utc_text(next_at)}" if next_at else "given up"
 

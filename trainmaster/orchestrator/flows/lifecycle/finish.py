@@ -199,7 +199,7 @@ def refresh_status(services: Services, held: Held, message: str) -> FlowResult:
 def update_completion(services: Services, held: Held, change: Callable[[Completion], Completion]) -> Held:
     """Record what is known about the end after `change`, applied again to a newer record; unchanged, nothing is written."""
 
-    def changed(record: RunRecord) -> RunRecord | None:
+    def change_known(record: RunRecord) -> RunRecord | None:
         before = record.completion or Completion()
         after = change(before)
         if after == before:
@@ -207,7 +207,7 @@ def update_completion(services: Services, held: Held, change: Callable[[Completi
         now, attempt = services.clock.now(), services.attempt
         return replace(record, completion=after, updated_at=now, attempt=attempt)
 
-    return services.ledger.update(held, changed)
+    return services.ledger.update(held, change_known)
 
 
 def steps_done(record: RunRecord) -> tuple[str, ...]:

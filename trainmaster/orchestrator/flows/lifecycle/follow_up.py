@@ -170,7 +170,7 @@ class FollowUpJob:
         return self.advance()
 
     def _update(self, change: Callable[[FollowUp], FollowUp | None], cost: Cost | None = None) -> None:
-        def changed(completion: Completion) -> Completion:
+        def change_known(completion: Completion) -> Completion:
             before = getattr(completion, self.name)
             after = change(before)
             if after is None or after == before:
@@ -180,7 +180,7 @@ class FollowUpJob:
             )
             return with_follow_up(replace(completion, cost=whole), self.name, after)
 
-        self.end.held = update_completion(self.end.services, self.end.held, changed)
+        self.end.held = update_completion(self.end.services, self.end.held, change_known)
 
 
 def begin(

@@ -10,10 +10,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
-from trainmaster.orchestrator.core.completion.model import parse_scores
-from trainmaster.orchestrator.core.completion.steps import REGISTRY, is_over
-from trainmaster.orchestrator.core.policy.policy import EvaluationPolicy
-from trainmaster.orchestrator.core.requests.smoke import (
+from trainmaster.orchestrator.core.champions.smoke import (
     EXAMPLE_NAME,
     FORMATS,
     MODEL,
@@ -21,6 +18,9 @@ from trainmaster.orchestrator.core.requests.smoke import (
     smoke_spec,
     smoke_submission,
 )
+from trainmaster.orchestrator.core.completion.model import parse_scores
+from trainmaster.orchestrator.core.completion.steps import REGISTRY, is_over
+from trainmaster.orchestrator.core.policy.policy import EvaluationPolicy
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.end import SMOKE, Completion, FollowUp, Model

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from trainmaster.orchestrator.core.completion.model import format_of, parse_scores
-from trainmaster.orchestrator.core.policy.policy import EvaluationPolicy
-from trainmaster.orchestrator.core.requests.script import VARIABLE
-from trainmaster.orchestrator.core.requests.smoke import (
+from trainmaster.orchestrator.core.champions.smoke import (
     FORMATS,
     MODEL,
     PROGRAM,
@@ -19,6 +16,9 @@ from trainmaster.orchestrator.core.requests.smoke import (
     smoke_spec,
     smoke_submission,
 )
+from trainmaster.orchestrator.core.completion.model import format_of, parse_scores
+from trainmaster.orchestrator.core.policy.policy import EvaluationPolicy
+from trainmaster.orchestrator.core.requests.script import VARIABLE
 from trainmaster.orchestrator.core.requests.spec import spec_from
 from trainmaster.orchestrator.core.requests.submission import Target
 

@@ -126,7 +126,7 @@ def test_what_lost_is_removed_first_its_model_then_its_record(reader: Reader) ->
 @pytest.mark.slow
 @pytest.mark.timeout(DEADLINE_S)
 @pytest.mark.parametrize("reader", ["served-model"], indirect=True)
-def test_a_champion_is_scored_tried_out_registered_and_told_in_slack(reader: Reader) -> None:
+def test_a_champion_is_scored_tried_out_registered_and_reported_in_slack(reader: Reader) -> None:
     titles = with_commands(PAGES["served-model"])
     reader.follow(titles[0])
     for version, title in enumerate(titles[1:3], 1):

@@ -80,8 +80,8 @@ def usage_of(roots: Collection[int]) -> Mapping[int, Usage]:
 def _gpus_in_use(processes: Container[int]) -> Mapping[int, tuple[set[int], tuple[float, float]]] | None:
     """Of each GPU of this machine: the processes that use it, and which fractions of its time and memory are in use.
 
-    None without NVML, https://pypi.org/project/nvidia-ml-py/, or a GPU; and where it cannot be said who uses one: it cannot
-    be read, or, in a container, its users are none of these `processes` or not shown.
+    None without NVML (https://pypi.org/project/nvidia-ml-py/) or a GPU, and if the users of one are unknown: it cannot be
+    read, or NVML shows none of them, or others than these `processes`, as in a container.
     """
     if (nvml := _loaded_nvml()) is None:
         return None

@@ -230,7 +230,7 @@ def test_gpus_are_those_that_a_replicas_processes_use(
 
 
 def test_an_orphan_counts_to_the_session_that_it_is_in() -> None:
-    """Its parent is the machine's first process, where no namespace has one of its own."""
+    """Its parent is the machine's first process, where no sandbox has another first process."""
     program = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
     script = f"({sys.executable} -S -c '{program}' &); exec sleep 60"
     with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, start_new_session=True) as root:

@@ -64,4 +64,4 @@ def test_nothing_is_ordered_without_a_policy_or_a_yes(context: Served) -> None:
     unasked = context.trainmaster("clean")
     assert (unasked.status, "--yes" in unasked.err) == (2, True)
     keep(context, models={"keep_last": 2})
-    assert context.trainmaster("clean").status == 0  # nothing goes, so nobody is asked
+    assert context.trainmaster("clean").status == 0  # nothing goes, so no one is asked

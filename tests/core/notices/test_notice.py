@@ -52,7 +52,7 @@ def test_the_schema_has_exactly_these_types() -> None:
 
 
 def ended_run() -> RunRecord:
-    """A run with all that a notice may say of one."""
+    """A run with all that a notice may report."""
     known = record()
     lost = AbandonedJob(job=f"{JOB}1", candidate=0, reason="gone", at=NOW, why="preemption")
     return replace(

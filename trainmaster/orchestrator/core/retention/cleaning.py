@@ -1,6 +1,6 @@
 """One round through the index, newest run first: what goes of each run, and why the rest stays.
 
-A run that starts from another one is recorded after it. So when the round comes to a run, it has seen every run that may
+A run that starts from another one is recorded after it. So when the round reaches a run, it has seen every run that may
 have started from it, and one pass follows a lineage of any length.
 
 Where a round is, and what it has decided but perhaps not done, is one document of the ledger: a tick that dies between

@@ -47,6 +47,14 @@ def test_a_misspelt_choice_beside_one_that_is_no_text_gets_the_nearest_word() ->
     assert repairs == [("$.registry.mode", "did you mean 'champions'?")]
 
 
+def test_a_waste_that_looks_for_nothing_gets_the_keys_of_which_it_needs_one() -> None:
+    found = schema_faults(schema("policy.v1"), {**policy_document(), "waste": {"then": "cancel"}})
+    assert [(fault.path, fault.allowed) for fault in found] == [
+        ("$.waste", "min_gpu_percent, silent_s, or both")
+    ]
+    assert found[0].repair.startswith("write min_gpu_percent: 10")
+
+
 KEYS = "projects/my-project/locations/us-central1/keyRings"
 
 

@@ -1,6 +1,7 @@
 """Evaluations through the whole flow: another account's job scores the models, once, and only its numbers decide."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
@@ -325,6 +326,9 @@ def test_a_challenger_that_wins_waits_for_an_order_and_its_run_s_end_is_announce
     assert found.get("current") is None
     assert found["pending"]["reign"]["run_id"] == run_id
     assert verdict(world, run_id)["approve_by"] == found["pending"]["expires_at"]
+    assert re.search(
+        r"; waits for approval until \d{4}-\d\d-\d\d \d\d:\d\d UTC$", verdict(world, run_id)["reason"]
+    )
     assert told(world, "approval_needed") == [f"champions/{MODEL}/approval/{run_id}"]
     assert f"{run_id}/succeeded" in [notice.id for notice in world.notices.published]
     assert world.reconcile_after(timedelta(minutes=1)) == []

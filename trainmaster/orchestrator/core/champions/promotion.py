@@ -22,7 +22,6 @@ from trainmaster.orchestrator.core.champions.champion import (
     with_reign,
 )
 from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied, served_from
-from trainmaster.orchestrator.core.documents.codec import encoded_time
 from trainmaster.orchestrator.core.documents.values import text_at
 from trainmaster.orchestrator.core.orders.order import ApproveOrder
 from trainmaster.orchestrator.core.requests.checks.metrics import is_share
@@ -101,7 +100,7 @@ def verdict_on(champion: Champion, run_id: str) -> ChampionVerdict | None:
     """
     pending = champion.pending
     if pending is not None and pending.reign.run_id == run_id:
-        reason = f"{pending.reason}; waits for approval until {encoded_time(pending.expires_at)}"
+        reason = f"{pending.reason}; waits for approval until {pending.expires_at:%Y-%m-%d %H:%M} UTC"
         against, approve_by = pending.compared_with, pending.expires_at
         return ChampionVerdict(promoted=False, reason=reason, compared_with=against, approve_by=approve_by)
     verdict = next((judged for judged in champion.considered if judged.run_id == run_id), None)

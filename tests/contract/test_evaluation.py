@@ -121,7 +121,7 @@ def test_what_is_scored_is_the_copy_that_would_be_promoted(world: World) -> None
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (None, "the evaluation left no metrics.json"),
+        (None, "the evaluation left no metrics.json in the directory of --output"),
         (b"{", "metrics.json of the evaluation: it is not JSON"),
         (b'{"accuracy": 1.0}', "has no numbers of the challenger"),
         (b'{"challenger": {"loss": 1}}', "gave no finite 'accuracy' of the challenger"),

@@ -330,7 +330,7 @@ def parse_scores(
     In place of numbers, the program may have written why there are none, as `failure`.
     """
     if content is None:
-        return f"the {job} left no {METRICS_NAME}, or one that is too large"
+        return f"the {job} left no {METRICS_NAME} in the directory of --output, or one that is too large"
     document, problems = _parse_document(content)
     if problems:
         return f"{METRICS_NAME} of the {job}: {problems[0]}"

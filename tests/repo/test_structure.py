@@ -16,16 +16,16 @@ MODULES_MAX = 15
 MEDIAN_LINES_MAX = 7
 P90_LINES_MAX = 20
 LINES_MAX = {
-    "trainmaster/orchestrator": 25_900,
-    "trainmaster/client": 11_430,
-    "trainmaster/cli": 6_760,
-    "trainmaster/web": 5_250,
+    "trainmaster/orchestrator": 29_670,
+    "trainmaster/client": 12_240,
+    "trainmaster/cli": 6_990,
+    "trainmaster/web": 5_380,
     "trainmaster/inspect": 2_000,
-    "trainmaster/deploy": 2_710,
-    "trainstack": 29_140,
+    "trainmaster/deploy": 2_810,
+    "trainstack": 29_900,
     "trainer": 7_280,
     "tools": 1_450,
-    "tests": 85_520,
+    "tests": 90_290,
 }
 """Of Python, by room, now; docs/decisions/044-two-wings-within-budgets.md has the budgets that they are to shrink to."""
 

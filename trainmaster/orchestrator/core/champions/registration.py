@@ -12,7 +12,7 @@ from trainmaster.orchestrator.core.names import (
 from trainmaster.orchestrator.core.policy.registry import Registry
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.runs.end import Model
-from trainmaster.orchestrator.core.runs.record import RunRecord
+from trainmaster.orchestrator.core.runs.record import RunRecord, measured_metrics
 
 ALIAS = "champion"
 DISPLAY_NAME_MAX_CHARS = 128
@@ -56,15 +56,15 @@ def upload_of(record: RunRecord, spec: JobSpec, model: Model, uri: str, registry
         artifact_uri=uri.rpartition("/")[0],
         image=registry.serving.get(model.format or ""),
         labels={**registry.labels, RUN_LABEL: record.run_id, **({TEAM_LABEL: team} if team else {})},
-        description=_description(record, spec, model, uri),
+        description=_description(record, spec, uri),
     )
 
 
-def _description(record: RunRecord, spec: JobSpec, model: Model, uri: str) -> str:
+def _description(record: RunRecord, spec: JobSpec, uri: str) -> str:
     """The run, its metrics, and where the model came from, a line each."""
     lineage = lineage_of(record, spec)
     dataset = ", ".join(filter(None, (lineage.dataset, lineage.dataset_version, lineage.train_split)))
-    metrics = list(model.metrics.items())[:METRICS_MAX]
+    metrics = list(measured_metrics(record).items())[:METRICS_MAX]
     lines = {
         "run": record.run_id,
         "files": uri,

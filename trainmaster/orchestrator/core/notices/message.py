@@ -17,8 +17,8 @@ from trainmaster.orchestrator.core.notices.notice import (
 )
 from trainmaster.orchestrator.core.notices.routing import state_of_notice
 from trainmaster.orchestrator.core.policy.currency import shown_money
-from trainmaster.orchestrator.core.runs.end import CHALLENGER, CHAMPION, CHAMPION_RUN
-from trainmaster.orchestrator.core.runs.record import RunRecord, metrics_of
+from trainmaster.orchestrator.core.runs.end import CHAMPION, CHAMPION_RUN
+from trainmaster.orchestrator.core.runs.record import RunRecord, measured_metrics
 
 METRICS_MAX = 4
 PART_MAX_CHARS, TEXT_MAX_CHARS = 300, 650
@@ -88,25 +88,17 @@ def _metrics(record: RunRecord | None, champion: RunRecord | None) -> Iterator[s
     if record is None or record.model is None:
         return
     before = _before(record, champion) if champion else {}
-    for name, value in sorted(_measured(record).items())[:METRICS_MAX]:
+    for name, value in sorted(measured_metrics(record).items())[:METRICS_MAX]:
         beside = f" (champion {before[name]:.4g})" if name in before else ""
         yield f"{_text(name)} {value:.4g}{beside}"
 
 
-def _measured(record: RunRecord) -> Mapping[str, float]:
-    """What the run's evaluation measured of its model, for only that decides; without one, the run's own metrics."""
-    evaluation = record.completion.evaluation if record.completion else None
-    if evaluation is None:
-        return metrics_of(record)
-    return (evaluation.scores or {}).get(CHALLENGER, {})
-
-
 def _before(record: RunRecord, champion: RunRecord) -> Mapping[str, float]:
     """The champion's metrics: as the run's evaluation measured them on its data, if it scored this champion."""
-    evaluation = record.completion.evaluation if record.completion else None
+    evaluation = record.evaluation
     if evaluation and evaluation.scores and evaluation.inputs.get(CHAMPION_RUN) == champion.run_id:
         return evaluation.scores.get(CHAMPION, {})
-    return _measured(champion)
+    return measured_metrics(champion)
 
 
 def _verdict(notice: Notice) -> Iterator[str]:

@@ -13,6 +13,7 @@ from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.names import run_id_in_group
 from trainmaster.orchestrator.core.runs.end import (
+    CHALLENGER,
     EVALUATION,
     Completion,
     FollowUp,
@@ -339,6 +340,13 @@ def metrics_of(record: RunRecord) -> Mapping[str, float]:
     if record.model is not None:
         return record.model.metrics
     return (record.progress.metrics if record.progress else None) or {}
+
+
+def measured_metrics(record: RunRecord) -> Mapping[str, float]:
+    """What the run's evaluation measured of its model, for only that decides; without one, the run's own metrics."""
+    if record.evaluation is None:
+        return metrics_of(record)
+    return (record.evaluation.scores or {}).get(CHALLENGER, {})
 
 
 PROBLEMS_MAX = 250

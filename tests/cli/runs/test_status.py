@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -71,6 +72,24 @@ def test_the_screen_of_a_run_says_how_far_its_model_is_on_the_way_into_the_regis
     document["completion"]["registration"] = known
     document["completion"]["steps_failed"] = {"registry": {"attempts": 3, "error": "it is denied", **failed}}
     assert dict(run_facts(run_of(document), NOW, is_local=False))["registry"] == lines
+
+
+@pytest.mark.parametrize(
+    ("changed", "lines"),
+    [
+        ({"steps_done": []}, ["flowers, not logged yet"]),
+        ({"steps_done": ["experiment"]}, ["flowers, logged"]),
+        (
+            {"steps_failed": {"experiment": {"attempts": 1, "error": "the store is being created"}}},
+            ["flowers, failed: the store is being created", "given up"],
+        ),
+    ],
+)
+def test_the_screen_of_a_run_names_its_experiment(changed: dict[str, Any], lines: list[str]) -> None:
+    document = run_record("succeeded")
+    document["request"]["document"]["experiment"] = "flowers"
+    document["completion"] |= changed
+    assert dict(run_facts(run_of(document), NOW, is_local=False))["experiment"] == lines
 
 
 @pytest.mark.parametrize("status", ["held_order", "ignored", "put_away", "retrying"])

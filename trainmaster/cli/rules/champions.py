@@ -237,7 +237,7 @@ def _facts(champion: "Champion") -> Iterator[Fact]:
         yield "waits for approval", lines
     current = champion.current
     if current is None:
-        yield "champion", ["none: no challenger could be compared yet"]
+        yield "champion", ["none yet" if lines else "none: no challenger could be compared yet"]
         return
     yield "metric", [f"{value_text(current)} ({current.contest.goal})"]
     yield "since", [f"{minute(current.since)} UTC, by {current.cause}"]

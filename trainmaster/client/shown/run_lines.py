@@ -18,7 +18,7 @@ from trainmaster.client.times import minute, span, utc_text
 from trainmaster.orchestrator.core.admission.retries import followed_texts
 from trainmaster.orchestrator.core.admission.start_deadline import queued_job
 from trainmaster.orchestrator.core.completion.error_repair import as_sentence
-from trainmaster.orchestrator.core.completion.steps import REGISTRY
+from trainmaster.orchestrator.core.completion.steps import EXPERIMENT, REGISTRY
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.faults import Fault
 from trainmaster.orchestrator.core.documents.places import TextPlace
@@ -26,8 +26,9 @@ from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.job_names import console_uri, job_id, job_region
 from trainmaster.orchestrator.core.names import has_form_of_run_id, in_team
 from trainmaster.orchestrator.core.policy.currency import shown_money
-from trainmaster.orchestrator.core.requests.spec import Script
+from trainmaster.orchestrator.core.requests.spec import Script, spec_of
 from trainmaster.orchestrator.core.runs.end import (
+    Completion,
     FailedStep,
     FollowUp,
     Model,
@@ -242,7 +243,7 @@ def trial_reason(trial: RecordedTrial) -> str:
 
 
 def verdict_facts(record: RunRecord) -> Iterator[Fact]:
-    """What the evaluation measured, whether the model became champion and why, and its version in the Model Registry."""
+    """What the evaluation measured, whether the model became champion and why, its version in the Model Registry, and its experiment."""
     completion = record.completion
     if completion is None:
         return
@@ -257,6 +258,9 @@ def verdict_facts(record: RunRecord) -> Iterator[Fact]:
         yield "champion", [f"{decision}: {verdict.reason}", *against, *order]
     if completion.registration is not None:
         yield "registry", list(_registration_lines(completion.registration, completion.steps_failed or {}))
+    spec = spec_of(record)
+    if spec is not None and spec.experiment is not None:
+        yield "experiment", list(_experiment_lines(spec.experiment, completion))
 
 
 def approve_command(model_name: str, run_id: str) -> str:
@@ -271,6 +275,15 @@ def _evaluation_lines(evaluation: FollowUp) -> Iterator[str]:
         yield f"failed: {evaluation.failure}"
     if evaluation.job is not None:
         yield f"{evaluation.job.name}, {evaluation.job.state.removeprefix('JOB_STATE_').lower()}"
+
+
+def _experiment_lines(name: str, completion: Completion) -> Iterator[str]:
+    failed = (completion.steps_failed or {}).get(EXPERIMENT)
+    if failed is None:
+        yield f"{name}, logged" if EXPERIMENT in completion.steps_done else f"{name}, not logged yet"
+    else:
+        yield f"{name}, failed: {failed.error}"
+        yield f"tried again at {utc_text(failed.next_at)}" if failed.next_at else "given up"
 
 
 def _registration_lines(found: Registration, failed: Mapping[str, FailedStep]) -> Iterator[str]:

@@ -80,7 +80,10 @@ def _send(receivers: Receivers, left: Sequence[Receiver], parcel: Parcel) -> dic
 def _deliver(receivers: Receivers, parcel: Parcel, receiver: Receiver) -> Delivery:
     secret = receivers.secret(receiver.secret) if receiver.secret else ""
     if secret is None:
-        reason = f"the secret {receiver.secret} is missing, or not one line of text"
+        reason = (
+            f"the secret {receiver.secret} is missing, or not one line of text: `gcloud secrets versions add "
+            f"{receiver.secret} --data-file=-`, or on a stack the file secrets/{receiver.secret} in its folder"
+        )
         return Delivery(state=DeliveryState.RETRYING, at=parcel.at, reason=reason)
     post = post_of(parcel, receiver, secret)
     if post is not None:

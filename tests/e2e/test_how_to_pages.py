@@ -92,7 +92,7 @@ def test_a_run_gets_through_a_week_of_weather_with_its_fallback(reader: Reader) 
     reader.follow("Write the weather")
     why = reader.follow("See what a request does")
     assert "exceed quota limits" in why
-    assert "the job was given up: it had not started by" in why, why
+    assert "moved to the next candidate: it had not started by" in why, why
     assert re.search(r"machines +us-central1, e2-standard-4", why)
     shown = reader.follow("Compare it with another day")
     injections = json.loads(shown[shown.index("{") : shown.rindex("}") + 1])["injections"]

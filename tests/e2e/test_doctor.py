@@ -66,7 +66,7 @@ def test_all_is_well_and_nothing_is_left_of_it(deployed: Project) -> None:
         findings
     )
     accounts = [check for check in findings if check.startswith("permissions of tm-")]
-    assert len(accounts) == 9 + 3
+    assert len(accounts) == 9 + 4
     assert deployed.records() == {}
     assert deployed.all_jobs() == []
     with clients_of(deployed.env["PUBSUB_EMULATOR_HOST"]) as clients:

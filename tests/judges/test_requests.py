@@ -14,6 +14,7 @@ from trainmaster.orchestrator.core.requests.submission import Target, submission
 NO_JOBS = {
     *(
         "evaluated/request.yaml",
+        "served/request.yaml",
         "starter/request.yaml",
         "tested/request.yaml",
     ),  # their scripts are not uploaded yet

@@ -131,8 +131,7 @@ REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
         )
         for method in methods.split()
     },
-    # Of an upload, as the page says; for those of other resources the permission is ours.
-    "vertex.models.operations.get": (("aiplatform.models.get", "project"),),
+    # Of an upload, the permission is that to get its model, as the page says; for those of other resources it is ours.
     "vertex.operations.get": (("aiplatform.operations.get", "project"),),
     "vertex.operations.wait": (("aiplatform.operations.get", "project"),),
     "vertex.models.listVersions": (("aiplatform.models.list", "project"),),

@@ -210,7 +210,7 @@ def test_buckets_are_asked_about_with_the_official_client(iam: httpx.Client, ser
             bucket.get_iam_policy()
     path = f"/storage/v1/b/{LEDGER}/iam"
     roles = {binding["role"] for binding in served.call("GET", "storage", path).json()["bindings"]}
-    assert roles == {"roles/storage.objectUser", "roles/storage.objectCreator"}
+    assert roles == {f"roles/storage.object{name}" for name in ("User", "Creator", "Viewer")}
     owned = served.call("GET", "storage", f"{path}/testPermissions?permissions=storage.buckets.delete")
     assert owned.json()["permissions"] == ["storage.buckets.delete"]
     unknown = served.call("GET", "storage", f"{path}/testPermissions?permissions=foo.bar")

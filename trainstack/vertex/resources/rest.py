@@ -83,7 +83,7 @@ class Resources:
                 project, location = path.split("/")[3:6:2]
                 on = {"project": project_of(self._grants, project)}
                 of_model = re.search("/models/[^/]+/operations/", path)
-                called = "models.operations.get" if of_model else resource_method(request.scope)
+                called = "models.get" if of_model else resource_method(request.scope)
                 authorize(self._grants, f"vertex.{called}", on)
                 require_region(location)
                 names = dict(zip(method.path_fields, match.groups(), strict=True))

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -103,8 +104,7 @@ def test_firings_link_to_their_runs(browser: Browser, served: Served) -> None:
     firing = "cassava-new-data-20260304t121000-b2f9947b9f"
     for number, run_id in enumerate([firing, "cassava-other-20260304t121000-b2f9947b9f"]):
         started = row(number, model_name="cassava-resnet50")
-        fields = {**vars(started), "run_id": run_id, "source": "rule"}
-        write_row(served, type(started)(**fields))
+        write_row(served, replace(started, run_id=run_id, source="rule"))
     page = browser.get("/rules/cassava.new-data").text
     assert f'href="/runs/{firing}"' in page
     assert "cassava-other" not in page

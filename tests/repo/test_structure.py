@@ -17,7 +17,7 @@ MEDIAN_LINES_MAX = 7
 P90_LINES_MAX = 20
 LINES_MAX = {
     "trainmaster/orchestrator": 29_670,
-    "trainmaster/client": 12_240,
+    "trainmaster/client": 12_260,
     "trainmaster/cli": 6_990,
     "trainmaster/web": 5_380,
     "trainmaster/inspect": 2_000,
@@ -25,7 +25,7 @@ LINES_MAX = {
     "trainstack": 29_900,
     "trainer": 7_280,
     "tools": 1_450,
-    "tests": 90_290,
+    "tests": 90_310,
 }
 """Of Python, by room, now; docs/decisions/044-two-wings-within-budgets.md has the budgets that they are to shrink to."""
 

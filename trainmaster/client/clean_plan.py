@@ -66,7 +66,7 @@ class CleanPlan:
     bound_reached: bool
 
     @property
-    def removed(self) -> Sequence[PlannedRun]:
+    def removed_runs(self) -> Sequence[PlannedRun]:
         return [run for run in self.runs if run.decision.gone]
 
     @property

@@ -46,7 +46,7 @@ def query_of(given: Mapping[str, str], group_by: Sequence[str]) -> SeriesQuery:
     Raises:
         InvalidArgumentError: one is missing, or asks for what the stack does not imitate.
     """
-    wanted = _wanted(given.get("filter", ""))
+    wanted = _wanted_values(given.get("filter", ""))
     metric = wanted.get("metric.type", frozenset())
     if len(metric) != 1:
         raise InvalidArgumentError('filter: expected exactly one metric.type = "…".')
@@ -78,7 +78,7 @@ def _seconds(given: Mapping[str, str], name: str, parse: Callable[[str], int], o
         raise InvalidArgumentError(f"{name}: {fault}.") from fault
 
 
-def _wanted(text: str) -> Mapping[str, frozenset[str]]:
+def _wanted_values(text: str) -> Mapping[str, frozenset[str]]:
     """The values of each selector."""
     wanted: dict[str, frozenset[str]] = {}
     position, has_more = 0, True
@@ -116,7 +116,7 @@ def answered_series(
         labels = _labels(key, project)
         if all(labels.get(name, "") in values for name, values in query.wanted.items()):
             group = tuple(one for one in labels.items() if not query.reducer or one[0] in shown)
-            for at, value in _aligned(query, points):
+            for at, value in _aligned_values(query, points):
                 found[group][at].append(value)
     reduce = _MEANS[query.reducer or "MEAN"]  # of one value, if the series are not reduced
     for group, values in found.items():
@@ -134,7 +134,7 @@ def _labels(key: SeriesKey, project: str) -> dict[str, str]:
     return labels | ({"metric.labels.accelerator_id": key.accelerator} if key.accelerator else {})
 
 
-def _aligned(query: SeriesQuery, points: Sequence[Point]) -> Iterator[tuple[float, float]]:
+def _aligned_values(query: SeriesQuery, points: Sequence[Point]) -> Iterator[tuple[float, float]]:
     """Times and values; aligned ones are at the ends of periods, counted back from the interval's end."""
     periods = defaultdict[float, list[float]](list)
     for point in points:

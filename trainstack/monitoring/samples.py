@@ -29,7 +29,7 @@ class Point:
     span_s: float
     value: float
 
-    def joined(self, later: "Point") -> "Point":
+    def with_later(self, later: "Point") -> "Point":
         span_s = self.span_s + later.span_s
         return Point(later.at, span_s, (self.value * self.span_s + later.value * later.span_s) / span_s)
 
@@ -53,12 +53,12 @@ class _Series:
         points = self.points
         is_short = is_last and new.span_s < self.resolution_s / 2
         if points and (is_short or points[-1].span_s + new.span_s <= self.resolution_s + _SLACK_S):
-            points[-1] = points[-1].joined(new)
+            points[-1] = points[-1].with_later(new)
         else:
             points.append(new)
         if len(points) > POINTS_MAX:
             points[:POINTS_MAX] = [
-                points[index].joined(points[index + 1]) for index in range(0, POINTS_MAX, 2)
+                points[index].with_later(points[index + 1]) for index in range(0, POINTS_MAX, 2)
             ]
             self.resolution_s *= 2
 

@@ -62,7 +62,7 @@ def test_all_that_is_wrong_with_receivers_is_said_at_once_with_place_and_repair(
             "$.notify[0].slack.secret",
         ),
         ({"name": "a", "webhook": {"url": "https://a.b"}}, "$.notify[0].webhook.secret"),
-        ({"name": "a", "email": {"to": ["nobody"]}}, "$.notify[0].email.to[0]"),
+        ({"name": "a", "email": {"to": ["ops"]}}, "$.notify[0].email.to[0]"),
         ({"name": "a", "github": {"repository": "o/n/../x", "secret": "s"}}, "$.notify[0].github.repository"),
         ({"name": "a", "slack": {"secret": "s"}, "when": {"states": ["done"]}}, "$.notify[0].when.states[0]"),
         ({"name": "a", "slack": {"secret": "s"}, "when": {"team": ["x"]}}, "$.notify[0].when.team"),

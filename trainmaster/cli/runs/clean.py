@@ -51,7 +51,7 @@ def clean(clients: "Clients", *, plans: bool, yes: bool, output: str, wait_s: fl
             talk(line)
     if plan.bound_reached:
         talk(f"The newest {plan.scanned:,} runs were read; the service continues with the older ones.")
-    if plans or not (plan.removed or plan.bound_reached):
+    if plans or not (plan.removed_runs or plan.bound_reached):
         return ExitStatus.DONE
     if not yes:
         if not sys.stdin.isatty():

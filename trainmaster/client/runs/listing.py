@@ -173,7 +173,7 @@ def filter_runs(index: RunList, filters: Filters, *, limit: int) -> RunList | No
 
 
 def _first_matches(rows: Iterator[IndexRow | None], filters: Filters, *, limit: int, most: int) -> RunList:
-    """The first `limit` runs that match, among `most` objects, of which those that are no rows are None."""
+    """The first `limit` runs that match, among `most` objects, with None for each that is not a row."""
     kept, scanned, undecided = list[IndexRow](), 0, 0
     last: datetime | None = None
     for row in rows:

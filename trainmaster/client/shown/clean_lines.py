@@ -12,7 +12,7 @@ from trainmaster.orchestrator.core.policy.retention import Part
 def model_columns(plan: CleanPlan) -> list[dict[str, str]]:
     """A row for each model name: how many of each part go, and what that frees."""
     by_model = dict[str, list[PlannedRun]]()
-    for run in plan.removed:
+    for run in plan.removed_runs:
         by_model.setdefault(in_team(run.row.team, run.row.model_name or "-"), []).append(run)
     return [
         {
@@ -34,6 +34,6 @@ def stay_lines(plan: CleanPlan) -> Iterator[str]:
 
 def total_line(plan: CleanPlan) -> str:
     """How much goes in all."""
-    size = size_text(sum(run.size_bytes for run in plan.removed))
-    objects = plural(sum(run.objects for run in plan.removed), "object")
-    return f"Of {plural(len(plan.removed), 'run')}: {objects} of the models bucket, {size}."
+    size = size_text(sum(run.size_bytes for run in plan.removed_runs))
+    objects = plural(sum(run.objects for run in plan.removed_runs), "object")
+    return f"Of {plural(len(plan.removed_runs), 'run')}: {objects} of the models bucket, {size}."

@@ -83,7 +83,7 @@ class TrainingJobs(Protocol):
         ...
 
     def keep_experiment_run(self, run: ExperimentRun) -> None:
-        """Make it a run of its experiment, which is created if there is none. Safe to repeat: its id is the run's.
+        """Make it a run of its experiment, which is created if it does not exist. Safe to repeat: its id is the run's.
 
         Raises:
             ServiceFailed: among others, the project has no metadata store yet, and one is being created.
@@ -175,7 +175,7 @@ class Receivers(Protocol):
     """Receivers of notices outside Google Cloud. No method raises: an error's text could quote a secret."""
 
     def secret(self, name: str) -> str | None:
-        """The current value of the secret; None if there is none, or more than a line of ASCII."""
+        """The current value of the secret; None if it is missing, or more than a line of ASCII."""
         ...
 
     def post(self, post: Post) -> Answer:

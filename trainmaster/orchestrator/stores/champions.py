@@ -79,7 +79,7 @@ class ChampionCopies(Store):
         return bucket == self.bucket and any(islice(self.objects.listing(bucket, name), 1))
 
     def scores(self, output_uri: str) -> bytes | None:
-        """The metrics.json that an evaluation left in that directory; None if there is none, or it is too large."""
+        """The metrics.json that an evaluation left in that directory; None if it is missing or too large."""
         with suppress(ObjectGone, ObjectTooLarge):
             place = split_object_uri(f"{output_uri}/{METRICS_NAME}")
             return self.objects.read(*place, max_bytes=MAX_METRICS_BYTES).content

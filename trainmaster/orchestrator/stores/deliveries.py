@@ -4,7 +4,7 @@ from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.notices.deliveries import (
     NoticeDeliveries,
     deliveries_object,
-    merged,
+    merged_deliveries,
     parse_deliveries,
 )
 from trainmaster.orchestrator.core.notices.notice import Notice
@@ -13,7 +13,7 @@ from trainmaster.orchestrator.stores.store import Store
 
 
 class Deliveries(Store):
-    """What was sent for each notice, and to whom."""
+    """What was sent for each notice, and to which receiver."""
 
     def find(self, notice: Notice) -> NoticeDeliveries | None:
         """The notice's deliveries so far; None before the first."""
@@ -28,6 +28,6 @@ class Deliveries(Store):
         """
         self._change(
             deliveries_object(made.id, made.time),
-            lambda content: encoded(merged(parse_deliveries(content), made)),
+            lambda content: encoded(merged_deliveries(parse_deliveries(content), made)),
             MAX_MARK_BYTES,
         )

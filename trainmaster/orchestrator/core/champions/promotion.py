@@ -66,7 +66,7 @@ def after_challenge(
     reign = _reign(before, record, spec, now)
     if isinstance(reign, str):
         return _with_verdict(before, Verdict(run_id=run_id, promoted=False, reason=reign, at=now))
-    terms, current = spec.champion, _rescored(before.current, record, reign)
+    terms, current = spec.champion, _rescored_reign(before.current, record, reign)
     is_better, reason = (
         (False, current)
         if isinstance(current, str)
@@ -176,7 +176,7 @@ def _score(record: RunRecord, model: str, metric: str) -> float | str:
     return f"the evaluation gave no finite {metric!r} of the {model}" if value is None else value
 
 
-def _rescored(current: Reign | None, record: RunRecord, challenger: Reign) -> Reign | str | None:
+def _rescored_reign(current: Reign | None, record: RunRecord, challenger: Reign) -> Reign | str | None:
     """The champion with the value by which the challenger is measured; the reason if there is no such value.
 
     A champion that began its reign after the evaluation did keeps the value that is on record.

@@ -327,7 +327,7 @@ def parse_scores(
 ) -> Mapping[str, Mapping[str, float]] | str:
     """The finite numbers in the metrics.json of the job, of each of `models` by its name; or what is wrong.
 
-    In place of numbers, the program may have written why there are none, as `failure`.
+    In place of numbers, the program may have written why it has no numbers, as `failure`.
     """
     if content is None:
         return f"the {job} left no {METRICS_NAME} in the directory of --output, or one that is too large"

@@ -81,7 +81,7 @@ def schema_faults(
     while _made_fit(document, errors := _errors(validator, document), spelled):
         pass
     errors.sort(key=lambda error: json_path(error.absolute_path))  # as a report lists them
-    opened = [(error, *meaning) for error in errors for meaning in _opened(error)]
+    opened = [(error, *meaning) for error in errors for meaning in _opened_containers(error)]
     outer = [error for error, *_ in opened] or errors
     faults = [fault for error in outer for fault in _faults(error, spelled, suggestions)]
     if opened:
@@ -92,7 +92,7 @@ def schema_faults(
         for fault in schema_faults(schema, other, spelled, suggestions):
             is_echo = fault.path in known and fault.problem == _LIMITS["minItems"][0]
             if not is_echo and moves.get(fault.path) not in known:
-                faults.append(fault.moved(functools.partial(_written, moves)))
+                faults.append(fault.moved(functools.partial(_written_path, moves)))
     return sorted(without_echoes(faults))
 
 
@@ -101,7 +101,7 @@ def _errors(validator: Any, document: object) -> list["ValidationError"]:
     return list(islice(validator.iter_errors(document), MAX_COLLECTED))
 
 
-def _opened(error: "ValidationError") -> Iterator[tuple[object, tuple[str, str]]]:
+def _opened_containers(error: "ValidationError") -> Iterator[tuple[object, tuple[str, str]]]:
     """What a container of the wrong kind means, if anything, and where that is in it and in the text.
 
     Of several mappings in a list, the first that has a key counts.
@@ -119,7 +119,7 @@ def _opened(error: "ValidationError") -> Iterator[tuple[object, tuple[str, str]]
                 yield meant, (where, f"{where}[0]" if len(value) == 1 else where)
 
 
-def _written(moves: Mapping[str, str], path: str) -> str:
+def _written_path(moves: Mapping[str, str], path: str) -> str:
     above = next((above for above in moves if is_within(path, above)), None)
     return path if above is None else moves[above] + path.removeprefix(above)
 

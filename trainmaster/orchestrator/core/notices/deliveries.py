@@ -53,7 +53,7 @@ class NoticeDeliveries:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The answer to a POST: its HTTP status, or why there is none, in words of ours."""
+    """The answer to a POST: its HTTP status, or why it has no status, in our words."""
 
     status: int = 0
     problem: str = ""
@@ -72,7 +72,7 @@ def delivery_of(answer: Answer, at: datetime) -> Delivery:
     return Delivery(state=DeliveryState.REFUSED if is_final else DeliveryState.RETRYING, at=at, reason=reason)
 
 
-def merged(present: NoticeDeliveries | None, made: NoticeDeliveries) -> NoticeDeliveries:
+def merged_deliveries(present: NoticeDeliveries | None, made: NoticeDeliveries) -> NoticeDeliveries:
     """Both; what is over in `present` stays, and attempts are added up."""
     known = dict(present.receivers) if present else {}
     for name, delivery in made.receivers.items():

@@ -63,13 +63,13 @@ def post_of(parcel: Parcel, receiver: Receiver, secret: str) -> Post | None:
 
 def _slack_post(message: Message, url: str) -> Post:
     """One line of text; `&`, `<` and `>` are escaped, so that no text from outside makes a link or calls people."""
-    link = f" · <{_escaped(message.link)}|job>" if message.link else ""
-    text = f"{_escaped(message.text)}{link} · `{_escaped(message.command)}`"
+    link = f" · <{_escaped_text(message.link)}|job>" if message.link else ""
+    text = f"{_escaped_text(message.text)}{link} · `{_escaped_text(message.command)}`"
     body = json_line({"text": text, "unfurl_links": False})
     return Post(url=url, body=body.encode(), headers={"Content-Type": _JSON})
 
 
-def _escaped(text: str) -> str:
+def _escaped_text(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -78,7 +78,7 @@ def receiver_problems(receivers: Sequence[Receiver], teams: Collection[str]) -> 
         if receiver.github and (problem := url_problem(receiver.github.api)):
             yield f"{at}.github.api: {problem}"
         if unknown := sorted(set(when.teams or ()) - set(teams)):
-            known = listed(sorted(teams)) or "there are none"
+            known = listed(sorted(teams)) or "no teams"
             yield f"{at}.when.teams: {listed(unknown)} is none of the policy's teams ({known}): write a team's name"
         for pattern in when.models or ():
             if not set(pattern) <= _MODEL_CHARS:

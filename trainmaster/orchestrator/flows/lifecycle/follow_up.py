@@ -3,7 +3,7 @@
     record    claims the submission by a lease, and names what the job is given
     job       exists, unrecorded: the attempt that takes over the expired lease finds it by its labels
     record    names the job; if another attempt was faster, its job stays, and the second one is cancelled
-    record    has the numbers that the job left, or why there are none; and what it cost
+    record    has the numbers that the job left, or why it left no numbers; and what it cost
 
 An attempt that lost its lease while it was suspended may submit a second job. It reads the record afterwards; the one
 that took over writes the record and then lists the jobs, and again when its job has ended.
@@ -96,7 +96,7 @@ class FollowUpJob:
                 self.end.services.jobs.cancel(other.name)
 
     def _request_job(self, wanted: Submission) -> Job | str | None:
-        """The new job; or why there is none yet, or will be none.
+        """The new job; or why it does not exist yet, or never will.
 
         Raises:
             SubmissionUnknown: there may be a job. The lease keeps other attempts away until the service shows it.

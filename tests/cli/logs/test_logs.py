@@ -16,6 +16,13 @@ from trainmaster.client.logs.read import LINES_MAX
 from trainmaster.client.submission.terms import schema
 from trainstack import logging
 
+FOLLOW_UP = {
+    "attempt": "a",
+    "lease_until": stamp(0),
+    "began_at": stamp(0),
+    "inputs": {},
+    "output_uri": "gs://c/s",
+}
 SCHEMA = Draft202012Validator(schema("log_line.v1"))
 
 
@@ -174,9 +181,28 @@ def test_a_run_without_a_job_says_what_it_waits_for(logged: Logged) -> None:
     assert "reserved is reserved and has no job yet" in done.err
 
 
+def test_the_jobs_that_score_and_try_out_the_model_have_logs_of_their_own(logged: Logged) -> None:
+    scoring = {
+        **FOLLOW_UP,
+        "job": {"name": "projects/1/locations/us-central1/customJobs/82", "state": "JOB_STATE_FAILED"},
+    }
+    tried = {**FOLLOW_UP, "failure": "no program of ours loads it"}
+    completion = {"steps_done": ["reason"], "evaluation": scoring, "smoke": tried}
+    logged.record("scored", "succeeded", job_id="81", completion=completion)
+    logged.write("81", 1, textPayload="of the training")
+    logged.write("82", 2, "workerpool0-0", textPayload="of the evaluation")
+    done = logged.served.trainmaster("logs", "scored", "--evaluation")
+    assert done.out == "workerpool0-0 | of the evaluation\n"
+    refused = logged.served.trainmaster("logs", "scored", "--smoke")
+    assert (refused.status, refused.out) == (3, "")
+    assert "The smoke test of scored has no job: no program of ours loads it" in refused.err
+
+
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
+        (["plain", "--evaluation"], 3, "plain has no evaluation"),
+        (["plain", "--evaluation", "--follow"], 2, "--evaluation shows one job whole"),
         (["flowers", "--since", "soon"], 2, "expected a duration (30m, 2h, 7d) or a date or time"),
         (
             ["flowers", "--replica", "worker"],

@@ -34,6 +34,7 @@ scores = {name: {"val_accuracy": float(read(uri, "model.txt"))} for name, uri in
 out = os.path.join(os.environ.get("TRAINMASTER_GCS_ROOT", "/gcs"), os.environ["TRAINMASTER_EVALUATION_OUTPUT_URI"].removeprefix("gs://"))
 os.makedirs(out, exist_ok=True)
 open(os.path.join(out, "metrics.json"), "w").write(json.dumps(scores))
+print("scored", *scores)
 """
 REQUEST = {
     "model_name": "forged",
@@ -74,4 +75,5 @@ def test_a_job_that_writes_a_perfect_metric_does_not_become_champion(
     assert verdict["reason"] == "val_accuracy 0.5 is not better than the champion's 0.6"
     (job,) = [job for job in stack.jobs(run_id) if job.labels.get("trainmaster_step") == "evaluation"]
     assert job.job_spec.service_account == f"tm-eval@{PROJECT}.iam.gserviceaccount.com"
+    assert "| scored challenger champion\n" in trainmaster("logs", run_id, "--evaluation", *context).out
     assert "challenger: val_accuracy 0.5" in trainmaster("why", run_id, *context).out

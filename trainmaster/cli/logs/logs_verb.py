@@ -23,6 +23,8 @@ DEFAULT_LINES = 1000
     "--replica", metavar="NAME", help="only this replica, for example workerpool1-0, worker-0 or chief"
 )
 @click.option("--trial", metavar="N", help="only this trial of a tuning")
+@click.option("--evaluation", "step", flag_value="evaluation", help="the job that scored the run's model")
+@click.option("--smoke", "step", flag_value="smoke", help="the job that tried out the champion's model")
 @moment_option("--since", "written since then: 10m, 2026-11-01 or a time, UTC if it has no zone")
 @moment_option("--before", "written until then, in the same forms: shows the earlier part of a long log")
 @click.option(
@@ -41,6 +43,7 @@ def logs(
     follows: bool,
     replica: str | None,
     trial: str | None,
+    step: str | None,
     since: datetime | None,
     before: datetime | None,
     limit: int,
@@ -50,7 +53,7 @@ def logs(
 
     RUN is a run's id or its last part, latest, the file that started it, or the id or key of a message. With -o json, each line is a document.
 
-    Exit status: 0, or with --follow 1 if the run did not succeed; 3 there is no such run, replica or trial; 4 the
+    Exit status: 0, or with --follow 1 if the run did not succeed; 3 there is no such run, replica, trial or job; 4 the
     services are gone.
     """
     from trainmaster.cli.logs.follow import follow, waits_for
@@ -60,12 +63,14 @@ def logs(
 
     if follows and before is not None:
         raise click.UsageError("--before selects lines of the past, and --follow new ones: give one of them.")
+    if step is not None and (follows or replica is not None or trial is not None):
+        raise click.UsageError(f"--{step} shows one job whole: leave out --follow, --replica and --trial.")
     selection = Selection(replica=replica, trial_id=trial, since=since, before=before)
     found = (find_run_to_follow if follows else find_run)(clients, run)
     check_selection(selection, found.record)
     if follows:
         return follow(clients, found.record.run_id, selection=selection, limit=limit, output=output)
-    log = RunLog(clients, found, selection)
+    log = RunLog(clients, found, selection, step=step)
     if not log.job_ids:
         talk(waits_for(found))
         return ExitStatus.DONE

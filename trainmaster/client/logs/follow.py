@@ -6,12 +6,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from trainmaster.client.errors import NotFound
 from trainmaster.client.find import Run, find_run, read_run
 from trainmaster.client.logs.line import LogLine
 from trainmaster.client.logs.read import LATE, JobLogReader, Selection
 from trainmaster.client.logs.survive import survive_restarts
 from trainmaster.orchestrator.core.completion.explanation import without_log_link
 from trainmaster.orchestrator.core.job_names import job_id
+from trainmaster.orchestrator.core.runs.end import SMOKE, FollowUp
+from trainmaster.orchestrator.core.runs.record import RunRecord
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -42,11 +45,31 @@ def read_again(clients: "Clients", run: Run, *, deadline: float | None = None) -
     )
 
 
-class RunLog:
-    """The log of one run, whichever jobs the run has had, and its record."""
+def step_job_name(record: RunRecord, step: str) -> str:
+    """The name of the job that scored the run's model, or tried it out: of the step `evaluation` or `smoke`.
 
-    def __init__(self, clients: "Clients", run: Run, selection: Selection | None = None) -> None:
+    Raises:
+        NotFound: there is no such job, or none yet; the message says why, if the record does.
+    """
+    title = "smoke test" if step == SMOKE else step
+    found: FollowUp | None = getattr(record.completion, step, None)
+    if found is None:
+        raise NotFound(f"{record.run_id} has no {title}. Its other steps: trainmaster why {record.run_id}")
+    if found.job is None:
+        why = f": {found.failure}" if found.failure else " yet: look again in a minute."
+        raise NotFound(f"The {title} of {record.run_id} has no job{why}")
+    return found.job.name
+
+
+class RunLog:
+    """The log of one run, whichever jobs the run has had, or of one job after its end, and its record."""
+
+    def __init__(
+        self, clients: "Clients", run: Run, selection: Selection | None = None, *, step: str | None = None
+    ) -> None:
+        """`step`: only its job; raises what `step_job_name` does."""
         self.run = run
+        self._own_job = None if step is None else step_job_name(run.record, step)
         self._clients = clients
         self._logs = JobLogReader(clients.logs, run.record.history[0].at, selection)
         self._settled_at: float | None = None
@@ -56,6 +79,8 @@ class RunLog:
     def job_ids(self) -> list[str]:
         """Of the run's jobs, oldest first: those that another followed, and the last. Empty while it has none."""
         record = self.run.record
+        if self._own_job is not None:
+            return [job_id(self._own_job)]
         names = [job.job for job in record.submission.abandoned_jobs]
         names += [record.job.name] if record.job else []
         return [job_id(name) for name in names]

@@ -248,7 +248,7 @@ def verdict_facts(record: RunRecord) -> Iterator[Fact]:
     if completion is None:
         return
     if completion.evaluation is not None:
-        yield "evaluation", list(_evaluation_lines(completion.evaluation))
+        yield "evaluation", list(_evaluation_lines(completion.evaluation, record.run_id))
     verdict = completion.champion
     if verdict is not None:
         decision = "promoted" if verdict.promoted else "not promoted" + " yet" * bool(verdict.approve_by)
@@ -268,13 +268,15 @@ def approve_command(model_name: str, run_id: str) -> str:
     return shlex.join(["trainmaster", "champions", "approve", model_name, run_id])
 
 
-def _evaluation_lines(evaluation: FollowUp) -> Iterator[str]:
+def _evaluation_lines(evaluation: FollowUp, run_id: str) -> Iterator[str]:
     for model, metrics in (evaluation.scores or {}).items():
         yield f"{model}: {', '.join(f'{name} {value:g}' for name, value in metrics.items())}"
     if evaluation.failure is not None:
         yield f"failed: {evaluation.failure}"
     if evaluation.job is not None:
         yield f"{evaluation.job.name}, {evaluation.job.state.removeprefix('JOB_STATE_').lower()}"
+        if evaluation.failure is not None:
+            yield f"its log: trainmaster logs {run_id} --evaluation"
 
 
 def _experiment_lines(name: str, completion: Completion) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """`trainmaster check` shows every fault of every file in its place, and says what it did not check."""
 
 import json
+import re
 import textwrap
 from contextlib import ExitStack
 from pathlib import Path
@@ -191,6 +192,25 @@ def test_a_faulty_policy_is_refused_with_its_lines(tmp_path: Path) -> None:
     done = check(written(tmp_path, "request.yaml", REQUEST), "--policy", "policy.yaml", cwd=tmp_path)
     assert (done.status, done.out) == (2, "")
     assert "policy.yaml:2:9: $.images: expected a list" in done.err
+
+
+def test_what_contradicts_itself_in_a_policy_comes_with_the_other_faults_and_its_line(tmp_path: Path) -> None:
+    shipped = (ROOT / "functions/policy.yaml").read_text()
+    shipped = shipped.replace("web_access: false", "web_access: 0").replace(
+        "evaluation: {machine: n1-standard-4", "evaluation: {machine: huge"
+    )
+    receiver = "notify:\n- {name: a, webhook: {secret: s, url: 'https://me:word@a.b/'}}\n"
+    written(tmp_path, "policy.yaml", f"{shipped}{receiver}")
+    done = check(written(tmp_path, "request.yaml", REQUEST), "--policy", "policy.yaml", cwd=tmp_path)
+    places = re.findall(r"policy\.yaml:(\d+):\d+: (\S+):", done.err)
+    lines = shipped.splitlines()
+    number = {line.partition(":")[0]: str(at) for at, line in enumerate(lines, 1)}
+    assert places == [
+        (number["evaluation"], "$.evaluation.machine"),
+        (number["web_access"], "$.web_access"),
+        (str(len(lines) + 2), "$.notify[0].webhook.url"),
+    ]
+    assert "me:word" not in done.err
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from tests.core.admission_cases import document, faults, policy, sound
 from tests.core.roles import MACHINE, ONE, OTHER, PACKAGE, T4, accepted, cluster, request, told
 from tests.core.shipped import NAMES, policy_document, schema
 from trainmaster.orchestrator.core.documents.validation import schema_faults
+from trainmaster.orchestrator.core.policy.checks import policy_faults
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.policy.teams import policy_of
 
@@ -322,14 +323,14 @@ def test_every_fault_of_the_pools_is_said_at_once() -> None:
         {**row, "id": "o", "region": "mars", "machine": "big"},
         {**row, "id": "q", "accelerator": {"type": "NVIDIA_L4", "count": 3}},
     ]
-    with pytest.raises(ValueError, match="pools") as wrong:
-        policy_from({**policy_document(), "pools": pools}, NAMES)
-    assert str(wrong.value).split("; ") == [
-        "pools[1].id: p is there twice",
-        "pools[1].teams: sales is none of teams",
-        "pools[2].region: 'mars' is none of regions (us-central1)",
-        "pools[2].machine: 'big' is none of machines",
-        "pools[3].accelerator: n1-standard-4 does not support 3 of NVIDIA_L4",
+    assert [
+        (fault.path, fault.problem) for fault in policy_faults({**policy_document(), "pools": pools}, NAMES)
+    ] == [
+        ("$.pools[1].id", "p is there twice"),
+        ("$.pools[1].teams", "sales is none of teams"),
+        ("$.pools[2].machine", "'big' is none of machines"),
+        ("$.pools[2].region", "'mars' is none of regions"),
+        ("$.pools[3].accelerator", "n1-standard-4 does not support 3 of NVIDIA_L4"),
     ]
 
 
@@ -346,3 +347,17 @@ def test_a_pool_may_be_named_by_its_teams_alone() -> None:
 def test_an_evaluation_needs_a_machine_of_the_policy() -> None:
     with pytest.raises(ValueError, match=r"evaluation\.machine: a9-huge is not one of the machines"):
         policy_from({**policy_document(), "evaluation": {"machine": "a9-huge"}}, NAMES)
+
+
+def test_faults_beside_the_schemas_come_with_them_but_for_what_those_may_cause() -> None:
+    pool = {"id": "p", "region": "mars", "machine": "big", "count": "1"}
+    changes = {"nfs_servers": ["10.0.0.0/99", "${net}"], "pools": [pool], "web_access": "no", "machine": []}
+    written = {**policy_document(), **changes, "evaluation": {"machine": "big", "timeout_s": 1}}
+    del written["machines"]
+    refused = schema_faults(schema("policy.v1"), written)
+    assert {fault.path for fault in refused} == {
+        "$.machine", "$.pools[0].count", "$.web_access", "$.evaluation.timeout_s"
+    }  # fmt: skip
+    assert [fault.path for fault in policy_faults(written, NAMES, refused)] == [
+        "$.nfs_servers[0]", "$.nfs_servers[1]", "$.pools[0].region"
+    ]  # fmt: skip

@@ -105,7 +105,7 @@ def test_without_teams_nothing_has_a_team() -> None:
     [
         (
             {"teams": {"a": {"requests_topic": "one-topic"}, "b": {"requests_topic": "one-topic"}}},
-            "teams: one-topic is the requests_topic of more than one team",
+            "$.teams.b.requests_topic: one-topic is the requests_topic of more than one team",
         ),
         ({"teams": {}, "admission": {"limits": [{"jobs": 1, "per": "team"}]}}, "`per: team` needs `teams`"),
     ],

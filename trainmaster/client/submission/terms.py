@@ -16,10 +16,11 @@ from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault, listed
 from trainmaster.orchestrator.core.documents.faults import Refused as RefusedRequest
-from trainmaster.orchestrator.core.documents.placing import faults_with_places, lines_of_fault
+from trainmaster.orchestrator.core.documents.placing import faults_with_places, lines_of_fault, position
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA
+from trainmaster.orchestrator.core.policy.checks import policy_faults
 from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, RequestRules
 from trainmaster.orchestrator.core.retraining.book import Book
@@ -139,14 +140,13 @@ def read_policy(path: Path, context: Context) -> Policy:
     if len(content) > MAX_POLICY_BYTES:
         raise UnusableFile(f"{path}: larger than {MAX_POLICY_BYTES} bytes, too large for a policy")
     read = parse_document(content, as_json=False, what="policy")
-    faults = [*read.faults, *schema_faults(schema("policy.v1"), read.value, read.spelled)]
+    refused = [*read.faults, *schema_faults(schema("policy.v1"), read.value, read.spelled)]
+    faults = [*refused, *policy_faults(read.value, names_of(context), refused)]
     if faults:
-        lines = (lines_of_fault(fault, str(path)) for fault in faults_with_places(faults, read))
+        in_order = sorted(faults_with_places(faults, read), key=position)
+        lines = (lines_of_fault(fault, str(path)) for fault in in_order)
         raise UnusableFile("\n".join(line for fault in lines for line in fault))
-    try:
-        return policy_from(read.value, names_of(context))
-    except ValueError as error:
-        raise UnusableFile(f"{path}: {error}") from error
+    return policy_from(read.value, names_of(context))
 
 
 def names_of(context: Context) -> dict[str, str]:

@@ -13,12 +13,11 @@ from enum import StrEnum
 from ipaddress import ip_address, ip_network
 
 from trainmaster.orchestrator.core.documents.codec import decoded
-from trainmaster.orchestrator.core.documents.faults import listed
-from trainmaster.orchestrator.core.documents.values import Path, with_strings
 from trainmaster.orchestrator.core.names import in_team, object_uri
 from trainmaster.orchestrator.core.policy.admission import Admission, normalize_admission
-from trainmaster.orchestrator.core.policy.pools import RunPool, pool_problems
-from trainmaster.orchestrator.core.policy.receivers import Receiver, receiver_problems
+from trainmaster.orchestrator.core.policy.checks import fill_in, policy_faults
+from trainmaster.orchestrator.core.policy.pools import RunPool
+from trainmaster.orchestrator.core.policy.receivers import Receiver
 from trainmaster.orchestrator.core.policy.registry import Registry, normalize_registry
 from trainmaster.orchestrator.core.policy.retention import Retention
 from trainmaster.orchestrator.core.policy.waste import WastePolicy
@@ -39,22 +38,6 @@ class Team:
     requests_topic: str | None = None
     images: tuple[str, ...] | None = None
     shared_prefixes: tuple[str, ...] = ()
-
-
-def teams_problem(teams: Mapping[str, Team], *, needs_teams: bool, project: str) -> str | None:
-    """Why the policy's teams are ambiguous or cannot be used; None if they can.
-
-    `needs_teams`: a limit is per team. `project` is the deployment's; empty if it is not known.
-    """
-    topics = [team.requests_topic for team in teams.values() if team.requests_topic is not None]
-    twice = sorted({topic for topic in topics if topics.count(topic) > 1})
-    if twice:
-        return f"teams: {listed(twice)} is the requests_topic of more than one team"
-    if not teams and needs_teams:
-        return "admission.limits: `per: team` needs `teams`"
-    if teams and not project:
-        return "teams: the accounts of their jobs are in the deployment's project, which is not known here"
-    return None
 
 
 _WORD = "[a-z0-9]+"
@@ -82,7 +65,6 @@ def has_digest(image: str) -> bool:
 
 GLOB_MAX_CHARS = 4096
 """Of a pattern and of a text. The longest that match are the URIs of objects, of up to 1,100 characters."""
-_NAME = re.compile(r"\$\{(\w+)\}")
 TPU = "TPU_"
 """The prefix of Vertex AI's names for TPU accelerators."""
 
@@ -247,32 +229,13 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
     """The policy in a document that its schema accepts; `names` are the deployment's own, for `${…}`.
 
     Raises:
-        ValueError: the document is not a policy, has an unknown name in `${…}`, an invalid NFS network, teams that are
-            ambiguous, impossible pools, an evaluation on a machine that it lacks, or receivers to which nothing may be sent.
+        ValueError: the document is not a policy, or has `policy_faults`, which the message lists.
     """
-
-    def with_names(text: str, _: Path) -> str:
-        unknown = [name for name in _NAME.findall(text) if name not in names]
-        if unknown:
-            raise ValueError(f"{text!r} names ${{{unknown[0]}}}; allowed: {listed(sorted(names))}")
-        return _NAME.sub(lambda match: names[match[1]], text)
-
-    policy = decoded(Policy, with_strings(_spelled_out(document), with_names))
+    if faults := policy_faults(document, names):
+        raise ValueError("; ".join(map(str, faults)))
+    policy = decoded(Policy, _spelled_out(fill_in(document, names)[0]))
     models_bucket, project = names.get("models_bucket", ""), names.get("project", "")
-    policy = replace(policy, team=None, models_bucket=models_bucket, project=project)
-    for network in policy.nfs_servers:
-        ip_network(network)
-    per_team = any(limit.per_team for limit in policy.admission.limits)
-    problem = teams_problem(policy.teams, needs_teams=per_team, project=policy.project)
-    counts = {name: row.accelerators or {} for row in policy.machines for name in row.types}
-    of_pools = pool_problems(policy.pools, regions=policy.regions, counts=counts, teams=policy.teams)
-    problems = [*filter(None, [problem]), *of_pools, *receiver_problems(policy.notify, policy.teams)]
-    is_named = isinstance(document, Mapping) and "evaluation" in document
-    if is_named and policy.evaluation.machine not in counts:
-        problems.append(f"evaluation.machine: {policy.evaluation.machine} is not one of the machines")
-    if problems:
-        raise ValueError("; ".join(problems))
-    return policy
+    return replace(policy, team=None, models_bucket=models_bucket, project=project)
 
 
 def _spelled_out(document: object) -> object:

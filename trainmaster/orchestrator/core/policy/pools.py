@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from trainmaster.orchestrator.core.documents.faults import listed
+from trainmaster.orchestrator.core.documents.faults import Fault, listed
+from trainmaster.orchestrator.core.documents.values import list_at, text_at, texts_at, whole_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,23 +45,30 @@ class PoolState:
         return self.name.rpartition("/")[2]
 
 
-def pool_problems(
-    pools: Sequence[RunPool],
+def pool_faults(
+    pools: Sequence[object],
     *,
-    regions: Sequence[str],
-    counts: Mapping[str, Mapping[str, Sequence[int]]],
-    teams: Collection[str],
-) -> Iterator[str]:
-    """Everything that is wrong with the policy's pools; `counts` are those of accelerators, by machine and type."""
+    regions: Collection[str] | None,
+    counts: Mapping[str, Mapping[str, object]] | None,
+    teams: Collection[str] | None,
+) -> Iterator[Fault]:
+    """What is wrong with the policy's pools, as it writes them, beside what its schema refuses.
+
+    `counts` are those of accelerators, by machine and type. What is None is not compared with.
+    """
+    ids = [text_at(pool, "id") for pool in pools]
     for number, pool in enumerate(pools):
-        at, wanted = f"pools[{number}]", pool.accelerator or {}
-        if pool.id in [other.id for other in pools[:number]]:
-            yield f"{at}.id: {pool.id} is there twice"
-        if pool.region not in regions:
-            yield f"{at}.region: {pool.region!r} is none of regions ({listed(regions)})"
-        if pool.machine not in counts:
-            yield f"{at}.machine: {pool.machine!r} is none of machines"
-        elif wanted and wanted["count"] not in counts[pool.machine].get(wanted["type"], ()):
-            yield f"{at}.accelerator: {pool.machine} does not support {wanted['count']} of {wanted['type']}"
-        if unknown := sorted(set(pool.teams or ()) - set(teams)):
-            yield f"{at}.teams: {listed(unknown)} is none of teams"
+        at, region, machine = ("pools", number), text_at(pool, "region"), text_at(pool, "machine")
+        kind, count = text_at(pool, "accelerator", "type"), whole_at(pool, "accelerator", "count")
+        if ids[number] is not None and ids[number] in ids[:number]:
+            yield Fault(at=(*at, "id"), problem=f"{ids[number]} is there twice", repair="give it another id")
+        if regions is not None and region is not None and region not in regions:
+            yield Fault(at=(*at, "region"), problem=f"{region!r} is none of regions", among=regions)
+        if counts is not None and machine is not None:
+            if machine not in counts:
+                yield Fault(at=(*at, "machine"), problem=f"{machine!r} is none of machines")
+            elif kind is not None and count not in list_at(counts[machine], kind):
+                problem = f"{machine} does not support {count} of {kind}"
+                yield Fault(at=(*at, "accelerator"), problem=problem)
+        if teams is not None and (unknown := sorted(set(texts_at(pool, "teams")) - set(teams))):
+            yield Fault(at=(*at, "teams"), problem=f"{listed(unknown)} is none of teams", among=teams)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
-from trainmaster.orchestrator.core.documents.faults import listed
+from trainmaster.orchestrator.core.documents.faults import Fault, listed
+from trainmaster.orchestrator.core.documents.values import text_at, texts_at
 
 LOOPBACK_HOST = "receiver.localhost"
 """The host, with http, by which a policy names a local stack's own receiver. No name below `localhost` leaves a machine.
@@ -67,23 +68,31 @@ class Receiver:
         return next((kind.secret for kind in (self.slack, self.webhook, self.github) if kind), None)
 
 
-def receiver_problems(receivers: Sequence[Receiver], teams: Collection[str]) -> Iterator[str]:
-    """Everything that is wrong with the policy's receivers beside what its schema refuses, each with its repair."""
+def receiver_faults(receivers: Sequence[object], teams: Collection[str] | None) -> Iterator[Fault]:
+    """What is wrong with the policy's receivers, as it writes them, beside what its schema refuses.
+
+    `teams` are its teams; None: not compared with. No URL is quoted.
+    """
+    names = [text_at(receiver, "name") for receiver in receivers]
     for number, receiver in enumerate(receivers):
-        at, when = f"notify[{number}]", receiver.when
-        if receiver.name in [other.name for other in receivers[:number]]:
-            yield f"{at}.name: {receiver.name!r} is there twice: give each receiver another name"
-        if receiver.webhook and (problem := url_problem(receiver.webhook.url)):
-            yield f"{at}.webhook.url: {problem}"
-        if receiver.github and (problem := url_problem(receiver.github.api)):
-            yield f"{at}.github.api: {problem}"
-        if unknown := sorted(set(when.teams or ()) - set(teams)):
-            known = listed(sorted(teams)) or "no teams"
-            yield f"{at}.when.teams: {listed(unknown)} is none of the policy's teams ({known}): write a team's name"
-        for pattern in when.models or ():
+        at, name = ("notify", number), names[number]
+        if name is not None and name in names[:number]:
+            repair = "give each receiver another name"
+            yield Fault(at=(*at, "name"), problem=f"{name!r} is there twice", repair=repair)
+        for kind, key in (("webhook", "url"), ("github", "api")):
+            problem = url_problem(text_at(receiver, kind, key) or "https://unset")
+            if problem is not None:
+                what, _, repair = problem.partition(": ")
+                yield Fault(at=(*at, kind, key), problem=what, repair=repair, is_secret=True)
+        if teams is not None and (unknown := sorted(set(texts_at(receiver, "when", "teams")) - set(teams))):
+            problem = f"{listed(unknown)} is none of the policy's teams"
+            allowed = listed(sorted(teams)) or "no teams"
+            yield Fault(at=(*at, "when", "teams"), problem=problem, allowed=allowed)
+        for place, pattern in enumerate(texts_at(receiver, "when", "models")):
             if not set(pattern) <= _MODEL_CHARS:
                 allowed = "lower-case letters, digits, '_', '-' and '*'"
-                yield f"{at}.when.models: no model's name matches {pattern!r}: write {allowed}"
+                problem = f"no model's name matches {pattern!r}"
+                yield Fault(at=(*at, "when", "models", place), problem=problem, allowed=allowed)
 
 
 def url_problem(url: str) -> str | None:

@@ -17,6 +17,7 @@ from trainmaster.orchestrator.core.policy.checks import policy_faults
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.policy.teams import policy_of
 
+STORE = "projects/p/locations/*/metadataStores/default"
 POLICY = policy_from(policy_document(), NAMES)
 
 
@@ -218,8 +219,9 @@ def test_a_run_of_another_projects_experiment_is_refused() -> None:
 
 
 def test_an_experiment_by_its_name_alone_is_the_projects_own() -> None:
-    assert accepted(request(experiment="e")).spec.experiment == "e"
-    assert list(told(request(experiment="e"), experiments=())) == ["$.experiment"]
+    assert accepted(request(experiment="cats")).spec.experiment == "cats"
+    assert list(told(request(experiment="cats"), experiments=())) == ["$.experiment"]
+    assert list(told(request(experiment="cat"))) == ["$.experiment"]
 
 
 def test_a_resource_that_names_the_own_project_by_its_number_gets_the_repair() -> None:
@@ -306,6 +308,10 @@ def test_a_request_without_a_label_that_the_policy_wants_is_refused() -> None:
         ({"regions": ["*"]}, "$.regions[0]"),
         ({"regions": ["${region}", "europe-*"]}, "$.regions[1]"),
         ({"admission": {"max_priority": 49}}, "$.admission.max_priority"),
+        ({"experiments": ["**", "Bad Name"]}, "$.experiments[1]"),
+        ({"experiments": [f"{STORE}/contexts/*", f"{STORE}/contexts/My_run"]}, "$.experiments[1]"),
+        ({"registry": {"mode": "all", "serving": "docker.io/x"}}, "$.registry.serving"),
+        ({"registry": {"mode": "all", "serving": {"torch": "docker.io/x"}}}, "$.registry.serving.torch"),
         ({"admission": {"required_labels": ["Team"]}}, "$.admission.required_labels[0]"),
     ],
 )

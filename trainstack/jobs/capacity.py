@@ -9,6 +9,7 @@ A resource is an accelerator type, a glob of machine types, or `replicas`. Any o
 """
 
 import asyncio
+import difflib
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from google.cloud.aiplatform_v1.types.custom_job import Scheduling
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.injections.active import JOBS, Injection, InjectionKind, Injections
-from trainstack.jobs.resource.machines import Message
+from trainstack.jobs.resource.machines import REGIONS, Message
 from trainstack.reading import Reading
 
 
@@ -221,6 +222,11 @@ def match_of_place(reading: Reading, row: Mapping[str, Any], path: str) -> str:
         given = row.get(name, "*")
         fits = isinstance(given, str) and len(given) <= NAME_MAX_CHARS
         reading.expect(fits, f"{path}.{name}", f"a glob of at most {NAME_MAX_CHARS} characters", given)
+    region = str(row.get("region", "*"))[:NAME_MAX_CHARS]
+    if isinstance(row.get("region"), str) and not any(fnmatchcase(name, region) for name in REGIONS):
+        near = difflib.get_close_matches(region, sorted(REGIONS), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ", for example us-central1 or europe-*."
+        reading.wrong.append(f"{path}.region: Vertex AI has no region {region!r}{hint}")
     spot, resource = row.get("spot"), str(row.get("resource", "*"))[:NAME_MAX_CHARS]
     reading.expect(spot is None or isinstance(spot, bool), f"{path}.spot", "true or false", spot)
     # An injection into the jobs of what no job can request would never strike.
@@ -232,7 +238,7 @@ def match_of_place(reading: Reading, row: Mapping[str, Any], path: str) -> str:
     if resource.isupper() and not any(fnmatchcase(name, resource) for name in AcceleratorType.__members__):
         reading.wrong.append(_no_accelerator(resource, f"{path}.resource", "NVIDIA_* or n1-*"))
     kind = "*" if spot is None else _SPOT if spot else _STANDARD
-    return f"{str(row.get('region', '*'))[:NAME_MAX_CHARS]}/{resource}/{kind}"
+    return f"{region}/{resource}/{kind}"
 
 
 def _no_accelerator(name: object, path: str, or_like: str) -> str:

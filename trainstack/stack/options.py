@@ -98,7 +98,9 @@ def _read_file(
         if loaded is None:
             raise BadOptionsError(f"{flag} {str(path)!r}: the file is empty.")
         return parse(loaded)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except OSError as error:
+        raise BadOptionsError(f"{flag} {str(path)!r}: {error.strerror or error}.") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise BadOptionsError(f"{flag} {str(path)!r}: cannot read the file: {error}.") from error
     except refusal as error:
         raise BadOptionsError(f"{flag} {str(path)!r}:\n{error}") from error

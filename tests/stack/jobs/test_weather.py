@@ -229,6 +229,10 @@ def test_every_fault_of_a_schedule_is_reported_at_once() -> None:
             {"scale": "0 s = 1 h", "weather": [{"to": "1 s", "kind": "stockout"}]},
             "$.scale: expected two times",
         ),
+        (
+            {"weather": [{"to": "1 s", "kind": "stockout", "region": "us-centrall"}]},
+            "$.weather[0].region: Vertex AI has no region 'us-centrall'; did you mean 'us-central1'?",
+        ),
         ([], "$: expected a mapping"),
     ],
 )

@@ -72,10 +72,10 @@ def test_the_isolation_may_come_from_a_variable(
         ("--quota", "quotas: {r: {replicas: x}}", "$.quotas.r.replicas"),
         ("--quota", "quotas: {", "cannot read the file"),
         ("--quota", "# nothing\n", "the file is empty"),
-        ("--quota", None, "cannot read the file"),
+        ("--quota", None, "file.yaml': No such file or directory.\n"),
         ("--injections", "{name: a, at: disk.write, kind: drop}", "$.at: expected SERVICE.METHOD"),
         ("--injections", "injections: {", "cannot read the file"),
-        ("--injections", None, "cannot read the file"),
+        ("--injections", None, "No such file or directory.\n"),
     ],
 )
 def test_an_invalid_file_is_refused_before_anything_starts(

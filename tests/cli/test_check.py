@@ -232,6 +232,18 @@ def test_a_file_that_cannot_be_read_ends_with_2_and_the_others_are_checked(
     assert "request.yaml:1:1: error: $.imgae" in done.out
 
 
+def test_a_value_can_be_replaced_as_submit_does_in_requests_alone(tmp_path: Path) -> None:
+    file = written(tmp_path, "request.yaml", REQUEST)
+    replaced = "cluster.chief.machine=n9-huge"
+    done = check(file, "--set", replaced, cwd=tmp_path)
+    assert done.status == 1
+    assert f"--set {replaced}: error: $.cluster.chief.machine" in done.out
+    order = written(tmp_path, "order.yaml", "rollback: {model_name: flowers}\n")
+    done = check(order, "--set", replaced, cwd=tmp_path)
+    assert (done.status, done.out) == (2, "")
+    assert "--set changes requests alone: leave out " in done.err
+
+
 @pytest.mark.parametrize("verb", ["check", "plan"])
 def test_a_script_in_place_of_a_request_gets_the_command_that_submits_it(tmp_path: Path, verb: str) -> None:
     file = written(tmp_path, "fit it.py", '"""Trains."""\n')

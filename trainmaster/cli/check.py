@@ -13,6 +13,7 @@ import click
 
 from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.faults import WARNING, fault_lines
+from trainmaster.cli.submit.options import set_option
 from trainmaster.cli.verb import (
     JSON,
     TABLE,
@@ -28,6 +29,8 @@ from trainmaster.cli.verb import (
 from trainmaster.client.shown.rule_lines import when_lines
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.examination import Examination, examination_of
+from trainmaster.client.submission.kinds import FileKind
+from trainmaster.client.submission.settings import parse_settings
 from trainmaster.client.submission.source import UnusableFile, read_source
 from trainmaster.client.submission.terms import Terms, terms_with_policy
 from trainmaster.client.terminal import plural
@@ -38,12 +41,19 @@ from trainmaster.client.terminal import plural
 @click.option(
     "--policy", type=Path, metavar="FILE", help="the policy to check against; default: the shipped one"
 )
+@set_option
 @context_option
 @takes_include
 @takes_team
 @output_option(TABLE, JSON, YAML)
 def check_files(
-    *, files: Sequence[str], policy: Path | None, context: str | None, include: tuple[str, ...], output: str
+    *,
+    files: Sequence[str],
+    policy: Path | None,
+    settings: tuple[str, ...],
+    context: str | None,
+    include: tuple[str, ...],
+    output: str,
 ) -> int:
     """Check each FILE, a request in any dialect, a rule or an order, and show every fault in its place; - is standard input.
 
@@ -52,7 +62,8 @@ def check_files(
     Exit status: 0 no faults, 1 faults, 2 a file or the policy cannot be read.
     """
     where, _ = context_or_names(context, asks=False)
-    terms, edits = terms_with_policy(where, policy), Edits(include=include)
+    edits = Edits(settings=parse_settings(settings), include=include)
+    terms = terms_with_policy(where, policy)
     found: list[Examination] = []
     unusable_files = 0
     for file in dict.fromkeys(files):
@@ -61,6 +72,8 @@ def check_files(
         except UnusableFile as unusable:
             unusable_files += 1
             talk(str(unusable))
+    if settings and (others := [each.source.file for each in found if each.kind is not FileKind.REQUEST]):
+        raise click.UsageError(f"--set changes requests alone: leave out {', '.join(others)}.")
     if not print_for_programs(output, lambda: [each.document for each in found]):
         _print_examinations(found)
     talk("\n".join(_notes(found, terms, policy)))

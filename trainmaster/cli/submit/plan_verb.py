@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmaster.cli.exits import ExitStatus, Stop
+from trainmaster.cli.submit.options import set_option
 from trainmaster.cli.verb import (
     JSON,
     TABLE,
@@ -38,13 +39,7 @@ RUNNER_AT = 2
 
 @click.command()
 @click.argument("file")
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="replace a value of the request, as submit does; repeatable",
-)
+@set_option
 @click.option("--key", help="the idempotency key that it would be published with, instead of dropped")
 @click.option("--policy", type=Path, metavar="FILE", help="plan offline, with this policy")
 @click.option(
@@ -60,7 +55,7 @@ RUNNER_AT = 2
 def plan(
     *,
     file: str,
-    overrides: tuple[str, ...],
+    settings: tuple[str, ...],
     key: str | None,
     policy: Path | None,
     form: str | None,
@@ -85,7 +80,7 @@ def plan(
 
     where, asks = context_or_names(context, asks=policy is None and form is None)
     source = read_source(file, sys.stdin.buffer)
-    edits = Edits(settings=parse_settings(overrides), include=include)
+    edits = Edits(settings=parse_settings(settings), include=include)
     if form is not None:
         return _print_own_job(source, edits, where, policy, form, as_json=output == JSON)
     found, made = _examine_and_plan(source, edits, where, policy, key, asks=asks)

@@ -7,12 +7,16 @@ import pytest
 from tests.client.mirrored import mirror
 from tests.client.served import Served, deployment
 from tests.contract.retraining import SMALL
-from tests.contract.world import World
+from tests.contract.world import World, request_rules_with
 from trainmaster.client.errors import NotFound
 from trainmaster.client.find import find_run, group_id_of, read_run, run_ids_of
 from trainmaster.client.submission.again import request_again
 from trainmaster.client.submission.edits import Edits
+from trainmaster.client.submission.send import Sent, as_refused
+from trainmaster.orchestrator.core.policy.admission import Admission, Caps
+from trainmaster.orchestrator.core.runs.states import RunState
 
+STATUS = "status/requests/m.json.json"
 MATRIX = {**SMALL, "matrix": {"learning_rate": [0.1, 0.01], "seed": [1, 2]}}
 
 
@@ -21,7 +25,7 @@ def group(served: Served) -> str:
     """The id of a group whose runs have succeeded."""
     world = World()
     group_id = world.drop_and_launch(json.dumps(MATRIX).encode(), "requests/m.json").run_id
-    for run_id in reversed(world.document("status/requests/m.json.json")["run_ids"]):
+    for run_id in reversed(world.document(STATUS)["run_ids"]):
         world.train(world.record(run_id))
     world.reconcile()
     mirror(world, served)
@@ -49,3 +53,13 @@ def test_a_run_again_is_its_combination_alone(served: Served, group: str) -> Non
     edits = Edits(image="us-docker.pkg.dev/trainmaster-local/repo/trainer")
     repeated = json.loads(request_again(served.clients, read_run(served.clients, run_id), edits).content)
     assert (repeated["args"], "matrix" in repeated) == (["--learning_rate=0.01", "--seed=1"], False)
+
+
+def test_a_matrix_that_a_cap_refuses_has_no_run_but_the_one_on_record() -> None:
+    world = World(request_rules_with(admission=Admission(caps=Caps(runs_per_hour=3))))
+    group_id = world.drop_and_launch(json.dumps(MATRIX).encode(), "requests/m.json").run_id
+    sent = Sent(run_id=group_id, where="gs://inbox/requests/m.json", status_name=STATUS, runs=4)
+    refused = as_refused(sent, world.document(STATUS))
+    assert (refused.is_refused, refused.run_ids) == (True, (group_id,))
+    assert world.record(group_id).state is RunState.REJECTED
+    assert as_refused(sent, {"run_id": sent.run_ids[0]}).run_ids == sent.run_ids

@@ -128,20 +128,19 @@ def send_and_follow(
     """
     sent = _send(clients, requests, key, output, yes=yes)
     try:
-        return _follow(clients, requests, sent, following)
+        sent = [_recorded(clients, *pair) for pair in zip(sent, requests, strict=True)]
+        if output == NAME:
+            print_names(run_id for each in sent if each.runs for run_id in each.run_ids)
+        return _follow(clients, sent, following)
     finally:
         if output != NAME:
             runs = ((each, run_id) for each in sent for run_id in each.run_ids)
             print_data([_document(clients, *run, following) for run in runs], output)
 
 
-def _follow(
-    clients: "Clients", requests: "Sequence[Examination]", sent: "Sequence[Sent]", following: Following
-) -> ExitStatus:
-    """Wait until the runs are recorded, and follow them if asked."""
-    recorded = [
-        each for each, request in zip(sent, requests, strict=True) if _is_accepted(clients, each, request)
-    ]
+def _follow(clients: "Clients", sent: "Sequence[Sent]", following: Following) -> ExitStatus:
+    """Follow the runs that were not refused, if asked."""
+    recorded = [each for each in sent if not each.is_refused]
     accepted = [run_id for each in recorded for run_id in each.run_ids]
     refused = ExitStatus.DONE if len(recorded) == len(sent) else ExitStatus.USAGE
     if following.shows_logs and accepted:
@@ -215,7 +214,7 @@ def _send(
         for packed in request.archives if earlier is None else ():
             upload_script(clients, packed, request.terms.team, noted)
         sent.append(earlier or (upload(clients, request) if key is None else publish(clients, request, key)))
-        if output == NAME:
+        if output == NAME and sent[-1].runs is None:
             print_names(sent[-1].run_ids)
         talk(_outcome(sent[-1]))
     return sent
@@ -257,9 +256,6 @@ def _ask_if_dear(requests: "Sequence[Examination]") -> None:
 def _outcome(sent: "Sent") -> str:
     if sent.is_repeated:
         return f"{sent.run_id} was started before, by the same request with the same key; nothing was sent."
-    if sent.runs is not None:
-        group = f"trainmaster ls --group {sent.run_id}\n  trainmaster cancel {sent.run_id}"
-        return f"Sent to {sent.where}\nIts {sent.runs} runs are one group:\n  {group}"
     if sent.active_run_id is None:
         return f"Sent to {sent.where}"
     return (
@@ -308,25 +304,33 @@ def _document(
     return found
 
 
-def _is_accepted(clients: "Clients", sent: "Sent", request: "Examination") -> bool:
-    """Whether the service has recorded the run, or has not answered in time; what it refuses is shown.
+def _recorded(clients: "Clients", sent: "Sent", request: "Examination") -> "Sent":
+    """What the service has made of it, or what was sent if it has not answered in time; a refusal is shown.
 
     Raises:
         ClientRefused: another request with the same key was recorded first.
     """
-    from trainmaster.client.submission.send import check_same_request, problems_of, wait_until_recorded
+    from trainmaster.client.submission.send import (
+        as_refused,
+        check_same_request,
+        problems_of,
+        wait_until_recorded,
+    )
 
     with run_survives_interrupt(sent.run_id):
         status = wait_until_recorded(clients, sent)
     if status is None:
         talk(f"The service has not recorded the run yet. See: trainmaster status {sent.run_id}")
-        return True
+        return sent
     if problems := problems_of(status):
         talk("\n".join(problems))
-        return False
+        return as_refused(sent, status)
     if sent.generation is None and not sent.is_repeated:
         check_same_request(clients, sent, request)
-    return True
+    if sent.runs is not None:
+        group = f"trainmaster ls --group {sent.run_id}\n  trainmaster cancel {sent.run_id}"
+        talk(f"Its {sent.runs} runs are one group:\n  {group}")
+    return sent
 
 
 def _end(clients: "Clients", run_id: str, deadline: float | None, *, requires_model: bool) -> ExitStatus:

@@ -60,7 +60,8 @@ class Sent:
         generation: of the uploaded object; None for a message.
         is_repeated: the key of this message had started the run already, with the same request.
         active_run_id: the run of the upload before, if that had the same text and the run has not ended; else None.
-        runs: how many a matrix asks for, whose group has `run_id`; None without one.
+        runs: how many a matrix asks for, whose group has `run_id`; None without one, or if it was refused whole.
+        is_refused: the service has refused it.
     """
 
     run_id: str
@@ -70,13 +71,19 @@ class Sent:
     is_repeated: bool = False
     active_run_id: str | None = None
     runs: int | None = None
+    is_refused: bool = False
 
     @property
     def run_ids(self) -> tuple[str, ...]:
-        """The ids of the runs that it starts: `run_id`, or those of the group with this id."""
+        """The ids of the runs that it starts: `run_id`, also of a refused request, or those of the group with this id."""
         if self.runs is None:
             return (self.run_id,)
         return RunGroup(id=self.run_id, number=1, runs=self.runs).run_ids
+
+
+def as_refused(sent: Sent, status: Mapping[str, Any]) -> Sent:
+    """What was sent and refused, by its status: a matrix that was refused whole has one record, and no runs."""
+    return replace(sent, is_refused=True, runs=sent.runs if status.get("run_id") in sent.run_ids else None)
 
 
 def check_names(examined: Sequence[Examination]) -> None:

@@ -4,7 +4,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from tests.contract.schemas import CHAMPION, RECORD
 from tests.contract.teams import SPEECH, VISION, drop, world_of_teams
 from tests.contract.world import (
     CHAMPIONS,
+    LEDGER,
     MODELS,
     PROJECT,
     REGION,
@@ -24,6 +27,7 @@ from tests.contract.world import (
     export_manifest,
     request_rules_with,
 )
+from tests.core.admission_cases import PRICES
 from tests.memory import ManualClock, MemoryModels
 from tests.narrowing import present
 from tests.stack.waiting import wait_until
@@ -33,8 +37,8 @@ from trainmaster.orchestrator.core.completion.steps import OUTAGE_ATTEMPTS_MAX
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.names import RUN_LABEL, STEP_LABEL, registry_model_id
-from trainmaster.orchestrator.core.policy.admission import Admission
-from trainmaster.orchestrator.core.policy.policy import policy_from
+from trainmaster.orchestrator.core.policy.admission import Admission, Caps
+from trainmaster.orchestrator.core.policy.policy import EvaluationPolicy, policy_from
 from trainmaster.orchestrator.core.policy.registry import PREBUILT, Registry, RegistryMode
 from trainmaster.orchestrator.core.runs.end import Registration, RegistrationState
 from trainmaster.orchestrator.core.runs.job import Job, JobState
@@ -277,6 +281,24 @@ def test_the_alias_follows_a_champion_that_comes_while_it_is_moved() -> None:
     assert (found.state, found.version, found.alias) == (RegistrationState.REGISTERED, "2", None)
 
 
+@pytest.mark.parametrize("ends_first", [2, 3])
+def test_the_alias_leaves_no_version_while_two_later_champions_are_uploaded(ends_first: int) -> None:
+    world = world_with()
+    first = run(world, "a", 0.7)
+    world.reconcile_after(UPLOADED)
+    world.models.UPLOAD_S = 3 * 60
+    second = run(world, "b", 0.8)
+    third = run(world, "c", 0.9)
+    world.models._ends_at[f"operations/{ends_first}"] = world.clock.now()
+    world.reconcile_after(timedelta(minutes=1))
+    assert world.models.aliased_run(NAME) == (first if ends_first == 2 else third)
+    for _ in range(2):
+        world.reconcile_after(timedelta(minutes=3))
+    assert (world.models.aliased_run(NAME), len(world.models.uploads)) == (third, 3)
+    assert present(registration(world, second)).alias is None
+    assert world.active() == []
+
+
 def test_an_order_whose_alias_was_not_moved_is_delivered_again() -> None:
     world = world_with()
     first, second = run(world, "a", 0.7), run(world, "b", 0.8)
@@ -354,6 +376,69 @@ def test_the_alias_moves_only_after_the_model_has_predicted() -> None:
     found = present(registration(world, run_id))
     assert (found.alias, found.smoke) == (ALIAS, "passed")
     assert (world.models.aliased_run(NAME), world.active()) == (run_id, [])
+
+
+def test_what_the_smoke_test_costs_is_in_the_estimate_and_counted_once_it_is_over() -> None:
+    caps = Admission(caps=Caps(cost_per_day=Decimal(1000), currency="USD"))
+    estimates = []
+    for smoke in (False, True):
+        world = world_with(smoke=smoke)
+        world.request_rules = replace(
+            world.request_rules, policy=replace(present(world.request_rules.policy), admission=caps)
+        )
+        world.prices = lambda: PRICES
+        run_id = run(world, "a", 0.7)
+        record = world.record(run_id)
+        estimates.append(present(present(present(record.request).estimate).at_most))
+    hourly = PRICES.table(REGION).machine(EvaluationPolicy().machine)
+    assert estimates[1] - estimates[0] > present(hourly)
+    alone = present(present(record.completion).cost)
+    world.reconcile_after(UPLOADED)
+    assert not settled(world)
+    end_smoke(world, run_id, model={"predictions": 2})
+    cost = present(present(world.record(run_id).completion).cost)
+    assert present(cost.total) - present(alone.total) == present(cost.evaluation) > 0
+    (mark,) = settled(world)
+    assert world.objects.describe(LEDGER, mark).metadata["cost"] == f"{cost.total:f}"
+
+
+def settled(world: World) -> list[str]:
+    return [each.name for each in world.objects.listing(LEDGER, "started/") if "/ended/" in each.name]
+
+
+def test_a_cancel_of_the_run_ends_its_smoke_test_and_the_alias_stays() -> None:
+    world = world_with(smoke=True)
+    run_id = run(world, "a", 0.7)
+    for _ in range(2):  # a delivery may be repeated
+        world.launch(world.drop(json.dumps({"cancel": {"run": run_id}}).encode(), "requests/end.json"))
+    assert smoke_job(world, run_id).state is JobState.CANCELLED
+    for _ in range(2):
+        world.reconcile_after(UPLOADED)
+    found = present(registration(world, run_id))
+    assert (found.version, found.alias) == ("1", None)
+    assert present(found.smoke) == "failed: an order cancelled it"
+    assert (world.models.aliased_run(NAME), world.active()) == (None, [])
+
+
+def test_a_step_that_is_given_up_cancels_its_job() -> None:
+    world = world_with(smoke=True)
+    run_id = run(world, "a", 0.7)
+    world.jobs.become(smoke_job(world, run_id).name, JobState.RUNNING)
+    while world.active():
+        assert smoke_job(world, run_id).state is JobState.RUNNING
+        world.reconcile(Unreadable())
+        world.clock.advance(timedelta(hours=1))
+    assert present(present(world.record(run_id).completion).smoke).cancelled is None
+    assert smoke_job(world, run_id).state is JobState.CANCELLED
+
+
+class Unreadable(Boundary):
+    """The service shows no job."""
+
+    def cross(self, name: str, call: Callable[[], Any]) -> Any:
+        if name in ("list jobs", "read job"):
+            raise DENIED
+        return super().cross(name, call)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from trainmaster.client.plan.outlook import LimitNow, Outlook, limits_now, outlo
 from trainmaster.client.runs.admission_objects import read_admission_objects
 from trainmaster.client.submission.examination import Examination
 from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates, quota_class
-from trainmaster.orchestrator.core.admission.cost import estimate, with_evaluation
+from trainmaster.orchestrator.core.admission.cost import estimate, with_follow_ups
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import is_run_id, message_status_object, status_object
@@ -113,7 +113,7 @@ def plan_of(examination: Examination) -> Plan | None:
         jobs=tuple(
             replace(
                 job,
-                estimate=with_evaluation(
+                estimate=with_follow_ups(
                     job.estimate, request.document, job.region, terms.policy, terms.prices
                 ),
             )

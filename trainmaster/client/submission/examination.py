@@ -27,7 +27,7 @@ from trainmaster.client.submission.script import SENT, ScriptedRequest, placed_f
 from trainmaster.client.submission.source import NO_FILE, STDIN, RequestSource, UnusableFile, is_json_file
 from trainmaster.client.submission.terms import Terms
 from trainmaster.orchestrator.core.admission.candidates import parse_candidates
-from trainmaster.orchestrator.core.admission.cost import estimate_of, with_evaluation, with_price
+from trainmaster.orchestrator.core.admission.cost import estimate_of, with_follow_ups, with_price
 from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, listed
 from trainmaster.orchestrator.core.documents.faults import Refused as RefusedDocument
@@ -162,7 +162,7 @@ class Examination:
         machines = () if self.terms.policy is None else self.terms.policy.machines
         document, prices = self.request.document, self.terms.prices
         found = estimate_of(parse_candidates(document), prices, machines)
-        found = with_evaluation(found, document, document["region"], self.terms.policy, prices)
+        found = with_follow_ups(found, document, document["region"], self.terms.policy, prices)
         return replace(found, at_most=None if found.at_most is None else found.at_most * self.request.runs)
 
     @property

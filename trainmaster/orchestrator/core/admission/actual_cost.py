@@ -91,7 +91,8 @@ def final_cost(record: RunRecord) -> Decimal | None:
     """What an ended run has cost in all: nothing without a job. None: unknown, or another job may cost as well."""
     submission, cost = record.submission, record.completion.cost if record.completion else None
     is_open = bool(submission.second_jobs) or submission.second_job_check_at is not None
-    is_open = is_open or record.awaits_evaluation
+    smoke = record.completion.smoke if record.completion else None
+    is_open = is_open or record.awaits_evaluation or (smoke is not None and not smoke.is_over)
     if record.request is None or not record.ended or is_open:
         return None
     if record.job is None and cost is None:

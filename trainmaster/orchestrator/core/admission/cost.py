@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.policy.currency import money
 from trainmaster.orchestrator.core.policy.policy import Machines, Policy
 from trainmaster.orchestrator.core.requests.disks import boot_disks
 from trainmaster.orchestrator.core.requests.draft import FALLBACKS
-from trainmaster.orchestrator.core.requests.evaluation import evaluation_spec
+from trainmaster.orchestrator.core.requests.evaluation import follow_up_specs
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.spec import Disk, JobSpec, WorkerPool
 from trainmaster.orchestrator.core.runs.record import Estimate
@@ -67,16 +67,15 @@ def estimate_of(
     return replace(dearest, unknown=tuple(sorted(unknown)))
 
 
-def with_evaluation(
+def with_follow_ups(
     found: Estimate, document: Mapping[str, object], region: str, policy: Policy | None, prices: Prices
 ) -> Estimate:
-    """The estimate of a run with the job that scores its model, if the request asks for one."""
-    spec = evaluation_spec(document, policy)
-    if spec is None:
-        return found
-    more = estimate(spec, region, prices)
-    at_most = None if found.at_most is None else found.at_most + (more.at_most or 0)
-    return replace(found, at_most=at_most, unknown=tuple(sorted({*found.unknown, *more.unknown})))
+    """The estimate of a run with the jobs that score its model and try it out, if there may be such."""
+    for spec in follow_up_specs(document, policy):
+        more = estimate(spec, region, prices)
+        at_most = None if found.at_most is None else found.at_most + (more.at_most or 0)
+        found = replace(found, at_most=at_most, unknown=tuple(sorted({*found.unknown, *more.unknown})))
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +165,7 @@ def with_price(
     caps, candidates, table = policy.admission.caps, parse_candidates(request.document), prices()
     document = request.document
     estimates = [
-        (candidate, with_evaluation(found, document, candidate.region, policy, table))
+        (candidate, with_follow_ups(found, document, candidate.region, policy, table))
         for candidate in candidates
         for found in [estimate(candidate.spec, candidate.region, table, policy.machines)]
     ]
@@ -177,7 +176,7 @@ def with_price(
     if faults:
         return Refused(faults=tuple(sorted(fault.moved(request.written_path) for fault in faults)))
     warnings = {*request.warnings, *(fault.moved(request.written_path) for fault in unknown)}
-    whole = with_evaluation(
+    whole = with_follow_ups(
         estimate_of(candidates, table, policy.machines), document, document["region"], policy, table
     )
     return replace(request, warnings=tuple(sorted(warnings)), estimate=whole)

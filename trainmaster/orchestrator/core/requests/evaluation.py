@@ -18,7 +18,14 @@ from trainmaster.orchestrator.core.requests.checks.programs import prebuilt_faul
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_faults
 from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft
 from trainmaster.orchestrator.core.requests.placeholders import placeholder_faults
-from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
+from trainmaster.orchestrator.core.requests.spec import (
+    Cluster,
+    Container,
+    JobSpec,
+    Scheduling,
+    WorkerPool,
+    spec_from,
+)
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 from trainmaster.orchestrator.core.runs.end import CHALLENGER, CHAMPION, EVALUATION
 
@@ -53,10 +60,18 @@ def evaluation_document(document: Mapping[str, object], policy: Policy | None) -
     }
 
 
-def evaluation_spec(document: Mapping[str, object], policy: Policy | None) -> JobSpec | None:
-    """The job of the evaluation, without what it scores; None if the request asks for none."""
+def follow_up_specs(document: Mapping[str, object], policy: Policy | None) -> Iterator[JobSpec]:
+    """The jobs that may follow a run of the request: one that scores its model, and one that tries out a champion's.
+
+    Only what they cost is sure of the second.
+    """
     own = evaluation_document(document, policy)
-    return None if own is None else spec_from(own)
+    if own is not None:
+        yield spec_from(own)
+    if policy is not None and policy.registry.tries_out and mapping_at(document, "champion"):
+        small = WorkerPool(replicas=1, machine=policy.evaluation.machine, program=Container(image=""))
+        limit = Scheduling(timeout_s=policy.evaluation.timeout_s)
+        yield JobSpec(model_name="", cluster=Cluster(chief=small), scheduling=limit)
 
 
 def evaluation_faults(draft: Draft, today: date) -> Iterator[Fault]:

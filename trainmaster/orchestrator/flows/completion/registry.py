@@ -15,7 +15,7 @@ from trainmaster.orchestrator.core.champions.registration import (
     upload_of,
     with_registered,
 )
-from trainmaster.orchestrator.core.completion.steps import CHAMPION
+from trainmaster.orchestrator.core.completion.steps import CHAMPION, REGISTRY, is_over
 from trainmaster.orchestrator.core.errors import GenerationMoved, ServiceFailed
 from trainmaster.orchestrator.core.names import registry_model_id
 from trainmaster.orchestrator.core.policy.registry import Registry, RegistryMode
@@ -128,7 +128,7 @@ class _Attempt:
 def align_alias(services: Services, model_name: str, team: str | None) -> ModelVersion | None:
     """Move the alias to the version of the current champion, and say so in its document; None if it has no version.
 
-    Where the policy asks for smoke tests, the alias stays where it is until the champion has passed its own. Repeated if another champion comes meanwhile. Safe to repeat, and at the same time.
+    While the champion is uploaded, the alias stays where it is, and where the policy asks for smoke tests until the champion has passed its own. Repeated if another champion comes meanwhile. Safe to repeat, and at the same time.
 
     Raises:
         ServiceFailed: the service refused.
@@ -150,12 +150,15 @@ def align_alias(services: Services, model_name: str, team: str | None) -> ModelV
 
 
 def _give_alias(services: Services, model_id: str, run_id: str) -> ModelVersion | None:
-    """The lowest version of the run, with the alias. Without a version, no other one keeps it: it is not the champion."""
+    """The lowest version of the run, with the alias. If it will have no version, no other one keeps the alias."""
     versions = services.model_registry.versions_of_run(model_id, run_id)
     if versions:
         if ALIAS not in versions[0].aliases:
             services.model_registry.change_alias(versions[0], ALIAS)
         return versions[0]
+    held = services.ledger.find(run_id)
+    if held is not None and not is_over(held.record, REGISTRY):
+        return None  # it is being uploaded, and its own step moves the alias
     outdated = services.model_registry.version_with_alias(model_id, ALIAS) if versions is not None else None
     if outdated is not None:
         services.model_registry.change_alias(outdated, f"-{ALIAS}")

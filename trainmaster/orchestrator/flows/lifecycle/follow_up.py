@@ -27,7 +27,7 @@ from trainmaster.orchestrator.core.runs.moves import recorded_job
 from trainmaster.orchestrator.core.runs.sender import Sender
 from trainmaster.orchestrator.core.runs.states import END_OF, OVER, RunState
 from trainmaster.orchestrator.flows.lifecycle import status
-from trainmaster.orchestrator.flows.lifecycle.finish import End, update_completion
+from trainmaster.orchestrator.flows.lifecycle.finish import End, open_follow_ups, update_completion
 from trainmaster.orchestrator.flows.lifecycle.slots import settle_cost
 from trainmaster.orchestrator.flows.services import SUBMIT_NEEDS, FlowResult, Services
 from trainmaster.orchestrator.stores.ledger import Held
@@ -216,23 +216,29 @@ def with_follow_up(completion: Completion, name: str, follow_up: FollowUp) -> Co
     return replace(completion, **changed)  # type: ignore[arg-type]  # the step's field, by its name
 
 
-def cancel_evaluation(services: Services, held: Held, by: Sender | None) -> FlowResult | None:
-    """Cancel the job that scores the ended run's model, also before it exists. Safe to repeat; None: it is over."""
-    if not held.record.awaits_evaluation:
-        return None
-    why, bucket = f"{by.name if by else 'an order'} cancelled it", services.buckets.champions
+def cancel_follow_ups(services: Services, held: Held, by: Sender | None) -> FlowResult | None:
+    """Cancel the jobs that follow the ended run; the one that scores its model also before it exists.
+
+    Safe to repeat; None: all are over.
+    """
+    record, why = held.record, f"{by.name if by else 'an order'} cancelled it"
+    if record.awaits_evaluation:
+        bucket, team = services.buckets.champions, record.source.team
+        output_uri = evaluation_output_uri(bucket, team, record.model_name or "", record.run_id)
+        held = begin(services, held, EVALUATION, {}, output_uri, failure=why)
+    left = open_follow_ups(held.record)
 
     def with_cancel(completion: Completion) -> Completion:
-        found = completion.evaluation
-        if found is None or found.is_over or found.cancelled:
-            return completion
-        return replace(completion, evaluation=replace(found, cancelled=why))
+        for name in left:
+            found: FollowUp | None = getattr(completion, name)
+            if found is not None and not found.is_over and not found.cancelled:
+                completion = with_follow_up(completion, name, replace(found, cancelled=why))
+        return completion
 
-    team, model_name = held.record.source.team, held.record.model_name or ""
-    output_uri = evaluation_output_uri(bucket, team, model_name, held.record.run_id)
-    held = begin(services, held, EVALUATION, {}, output_uri, failure=why)
     held = update_completion(services, held, with_cancel)
-    known = held.record.evaluation
-    if known is not None and known.job is not None and not known.is_over:
-        services.jobs.cancel(known.job.name)
-    return FlowResult(message="the evaluation of its model was asked to cancel", run_id=held.record.run_id)
+    for known in open_follow_ups(held.record).values():
+        if known.job is not None:
+            services.jobs.cancel(known.job.name)
+    if not left and not record.awaits_evaluation:
+        return None
+    return FlowResult(message="the jobs that follow it were asked to cancel", run_id=record.run_id)

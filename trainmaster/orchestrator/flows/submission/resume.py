@@ -23,7 +23,7 @@ from trainmaster.orchestrator.core.runs.sender import Sender
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.lifecycle import transitions
 from trainmaster.orchestrator.flows.lifecycle.finish import refresh_status
-from trainmaster.orchestrator.flows.lifecycle.follow_up import cancel_evaluation
+from trainmaster.orchestrator.flows.lifecycle.follow_up import cancel_follow_ups
 from trainmaster.orchestrator.flows.lifecycle.status import show_again, with_warnings
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.submit import give_lease_back, submit, wait_for_repair
@@ -104,7 +104,7 @@ def _blocker(services: Services, record: RunRecord) -> tuple[Failure, tuple[str,
 
 
 def cancel(services: Services, held: Held, by: Sender | None = None) -> FlowResult:
-    """End the run, or cancel its job, or the evaluation of its model. Safe to repeat, also for a run that has ended.
+    """End the run, or cancel its job, or the jobs that follow it. Safe to repeat, also for a run that has ended.
 
     Raises:
         LeaseHeld: the run is being submitted now.
@@ -113,7 +113,7 @@ def cancel(services: Services, held: Held, by: Sender | None = None) -> FlowResu
     """
     record, now = held.record, services.clock.now()
     if record.ended:
-        cancelled = cancel_evaluation(services, held, by)
+        cancelled = cancel_follow_ups(services, held, by)
         return cancelled or refresh_status(services, held, "the run had already ended")
     is_new = record.cancel_requested_at is None
     if is_new:

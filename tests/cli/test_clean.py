@@ -57,6 +57,17 @@ def test_the_plan_names_what_goes_with_its_size_and_why_the_rest_stays(context: 
     ]
 
 
+def test_a_damaged_record_is_passed_over_and_named(context: Served) -> None:
+    keep(context, runs={"older_than_days": 30}, models={"older_than_days": 30})
+    context.write("ledger", record_object(SECOND.run_id), {"schema": "run_record.v2", "run_id": 1})
+    plan = context.trainmaster("clean", "--plan")
+    assert f"passed over: The record of {SECOND.run_id} is damaged" in plan.err
+    document = json.loads(context.trainmaster("clean", "--plan", "-o", "json").out)
+    jsonschema.validate(document, schema("clean_plan.v1"))
+    assert [run["run_id"] for run in document["runs"]] == [FIRST.run_id]
+    assert len(document["unreadable"]) == 1
+
+
 def test_nothing_is_ordered_without_a_policy_or_a_yes(context: Served) -> None:
     refused = context.trainmaster("clean", "--yes")
     assert (refused.status, "The policy has no `retention`" in refused.err) == (2, True)

@@ -191,6 +191,48 @@ def message(content: bytes, attributes: Mapping[str, str]) -> Mapping[str, objec
     return {"messageId": "1", "publishTime": "2026-03-01T12:00:00Z", "data": data, "attributes": attributes}
 
 
+def test_a_damaged_record_is_passed_over_and_named() -> None:
+    world, runs = full_world()
+    whole = world.copied()
+    cleaned(whole)
+    run_id = runs["failed"].run_id
+    world.objects.write(LEDGER, f"runs/{run_id}.json", b"{", if_generation=None)
+    said = cleaned(world)
+    assert [
+        message
+        for message in said
+        if f"gs://{LEDGER}/runs/{run_id}.json is not a valid run record" in message
+    ]
+    assert "the policy's retention removed parts of" in said[-1]
+    wanted = {name: found for name, found in state_of(whole).items() if run_id not in name}
+    left = {name: found for name, found in ledger_names(world).items() if run_id not in name}
+    assert left.keys() == {name for name in wanted if name.startswith(LEDGER)}
+
+
+def ledger_names(world: World) -> Mapping[str, int]:
+    return {
+        f"{LEDGER}/{entry.name}": entry.size_bytes
+        for entry in world.objects.listing(LEDGER, "")
+        if entry.name != "retention.json"
+    }
+
+
+def test_what_is_left_of_a_record_goes_once_it_is_as_old_as_records_may_be() -> None:
+    world = a_world()
+    old = trained(world, "old", 0.2, champion=None)
+    trained(world, "newest", 0.3, champion=None)
+    world.clock.advance(OLD)
+    cleaned(world)
+    assert "runs" in present(world.record(old.run_id).cleaned)
+    world.clock.advance(timedelta(days=29))
+    cleaned(world)
+    assert f"runs/{old.run_id}.json" in [entry.name for entry in world.objects.listing(LEDGER, "runs/")]
+    world.clock.advance(timedelta(days=2))
+    cleaned(world)
+    assert f"{LEDGER}/runs/{old.run_id}.json" not in ledger_names(world)
+    assert not list(world.objects.listing(LEDGER, "stubs/"))
+
+
 def test_a_tick_that_dies_or_fails_between_any_two_calls_is_continued() -> None:
     before, runs = full_world()
     world, boundary = before.copied(), Boundary()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import ClientRefused
+from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.records import read_bytes
 from trainmaster.client.rules.champions import list_champions
@@ -59,11 +59,15 @@ class PlannedRun:
 
 @dataclass(frozen=True, kw_only=True)
 class CleanPlan:
-    """The runs of which something is no longer kept, newest first; `bound_reached`: there may be more."""
+    """The runs of which something is no longer kept, newest first; `bound_reached`: there may be more.
+
+    `unreadable`: why records cannot be read, of whose runs nothing is removed.
+    """
 
     runs: Sequence[PlannedRun]
     scanned: int
     bound_reached: bool
+    unreadable: Sequence[str] = ()
 
     @property
     def removed_runs(self) -> Sequence[PlannedRun]:
@@ -79,6 +83,7 @@ class CleanPlan:
             "size_bytes": sum(run.size_bytes for run in self.runs),
             "scanned": self.scanned,
             "bound_reached": self.bound_reached,
+            **({"unreadable": [*self.unreadable]} if self.unreadable else {}),
         }
 
 
@@ -87,7 +92,7 @@ def read_clean_plan(clients: "Clients", now: datetime) -> CleanPlan:
 
     Raises:
         ClientRefused: the policy keeps everything, or a champion cannot be read.
-        NotFound: the deployment publishes no policy, or a record is damaged.
+        NotFound: the deployment publishes no policy.
         google.api_core.exceptions.GoogleAPICallError: a bucket cannot be read.
     """
     retention = deployed_policy(clients)[0].retention
@@ -103,18 +108,31 @@ def read_clean_plan(clients: "Clients", now: datetime) -> CleanPlan:
         set(active_runs(clients)),
         clients.context.models_bucket,
     )
-    of_round, planned = Round(began_at=now), list[tuple[Decision, Run]]()
+    of_round, planned, unreadable = Round(began_at=now), list[tuple[Decision, Run]](), list[str]()
     of_round.keep(reigns, REIGNED)
     for rule in read_book(clients).rules:
         of_round.keep(runs_in(rule.document, _template(clients, rule)), OF_RULE)
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:
-        runs = pool.map(lambda row: read_run(clients, row.run_id), index.rows)
+        runs = pool.map(lambda row: _read_or_reason(clients, row.run_id), index.rows)
         for row, run in zip(index.rows, runs, strict=True):
+            if isinstance(run, str):
+                unreadable.append(run)
+                continue
             decision = decide(of_round, row, run.record, retention, active=active, bucket=bucket, now=now)
             if decision.gone or decision.stays:
                 planned.append((decision, run))
         found = list(pool.map(lambda each: _with_size(clients, *each), planned))
-    return CleanPlan(runs=found, scanned=index.scanned, bound_reached=index.bound_reached)
+    return CleanPlan(
+        runs=found, scanned=index.scanned, bound_reached=index.bound_reached, unreadable=unreadable
+    )
+
+
+def _read_or_reason(clients: "Clients", run_id: str) -> Run | str:
+    """The run, or why its record cannot be read."""
+    try:
+        return read_run(clients, run_id)
+    except NotFound as reason:
+        return str(reason)
 
 
 def _template(clients: "Clients", rule: Rule) -> str:

@@ -26,10 +26,11 @@ def model_columns(plan: CleanPlan) -> list[dict[str, str]]:
 
 
 def stay_lines(plan: CleanPlan) -> Iterator[str]:
-    """Why other parts stay that are as old: each reason with its number."""
+    """Why other parts stay that are as old: each reason with its number; and the records that cannot be read."""
     reasons = Counter((part, why) for run in plan.runs for part, why in run.decision.stays.items())
     for (part, why), count in sorted(reasons.items()):
         yield f"{plural(count, part.removesuffix('s'))} kept: {one_line(why)}"
+    yield from (f"passed over: {one_line(reason)}" for reason in plan.unreadable)
 
 
 def total_line(plan: CleanPlan) -> str:

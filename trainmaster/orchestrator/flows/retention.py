@@ -14,11 +14,18 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import takewhile
 
-from trainmaster.orchestrator.core.errors import GenerationMoved, TrainmasterError
+from trainmaster.orchestrator.core.errors import (
+    GenerationMoved,
+    RecordDamaged,
+    RecordUnsupported,
+    TrainmasterError,
+)
+from trainmaster.orchestrator.core.names import record_object
 from trainmaster.orchestrator.core.policy.retention import Part, Retention
 from trainmaster.orchestrator.core.retention.cleaning import (
     NEW_WITHIN,
     OF_RULE,
+    RECORD_MIN_AGE,
     REIGNED,
     Round,
     decide,
@@ -29,7 +36,7 @@ from trainmaster.orchestrator.core.retention.cleaning import (
     with_mark,
 )
 from trainmaster.orchestrator.flows.services import FlowResult, Services
-from trainmaster.orchestrator.stores.ledger import Marker
+from trainmaster.orchestrator.stores.ledger import Held, Marker
 from trainmaster.orchestrator.stores.retention import HeldRound
 
 CLEANS_FOR = timedelta(seconds=20)
@@ -56,13 +63,16 @@ def clean(services: Services) -> Iterator[FlowResult]:
     if has_more:
         return
     cleaning = _Cleaning(services, policy.retention, active)
+    ended = None
     try:
+        cleaning.remove_stubs()
         ended = cleaning.continue_round(known, held)
     except GenerationMoved:
         return  # another tick is at it
     except TrainmasterError as error:
         yield FlowResult(message=f"the policy's retention stopped here: {error}", severity="WARNING")
-        return
+    for damaged in cleaning.damaged:
+        yield FlowResult(message=f"the policy's retention passes over it: {damaged}", severity="WARNING")
     if ended is not None and ended.removed:
         yield FlowResult(message=f"the policy's retention removed parts of {ended.removed} runs")
 
@@ -79,7 +89,37 @@ class _Cleaning:
 
     def __init__(self, services: Services, retention: Retention, active: Sequence[Marker]) -> None:
         self._services, self._retention, self._active = services, retention, active
-        self._until = services.clock.now()
+        self._until = services.clock.now() + CLEANS_FOR
+        self.damaged = list[RecordDamaged]()
+        """The records that cannot be read. Nothing of their runs is removed."""
+
+    def remove_stubs(self) -> None:
+        """Remove what was left of records that were removed as long ago as the policy keeps records."""
+        keep, services = self._retention.get(Part.RUNS), self._services
+        if keep is None or keep.older_than_days is None:
+            return
+        days = max(timedelta(days=keep.older_than_days), RECORD_MIN_AGE)
+        for name, run_id in services.retained.stubs_before(services.clock.now() - days):
+            if services.clock.now() >= self._until:
+                return
+            held = self._find(run_id)
+            if held is not None and Part.RUNS in (held.record.cleaned or {}):
+                services.retained.remove(record_object(run_id))
+            services.retained.remove(name)
+
+    def _find(self, run_id: str) -> Held | None:
+        """The record; None without one, or if it is damaged.
+
+        Raises:
+            RecordUnsupported: a newer release wrote it, which may say what it started from.
+        """
+        try:
+            return self._services.ledger.find(run_id)
+        except RecordUnsupported:
+            raise
+        except RecordDamaged as damaged:
+            self.damaged.append(damaged)
+            return None
 
     def continue_round(self, known: Round, held: HeldRound) -> Round | None:
         """The round if it has ended now; None if the next tick continues it."""
@@ -88,7 +128,6 @@ class _Cleaning:
         known.keep(services.retained.reigns(), REIGNED)
         self._keep_for_rules(known)
         self._keep_for_new_runs(known)
-        self._until = services.clock.now() + CLEANS_FOR
         while True:
             if not all(self._remove(run_id, parts, known) for run_id, parts in known.pending.items()):
                 return None
@@ -115,7 +154,7 @@ class _Cleaning:
         new = {row.run_id for row in takewhile(lambda row: row.created_at >= since, rows)}
         new |= {marker.run_id for marker in self._active if marker.created_at >= since}
         for run_id in sorted(new):
-            if (held := services.ledger.find(run_id)) is not None:
+            if (held := self._find(run_id)) is not None:
                 known.keep(mentioned_runs(held.record), f"{run_id} started from it")
 
     def _decide_next(self, known: Round) -> Round:
@@ -123,7 +162,7 @@ class _Cleaning:
         rows = list(services.retained.rows(known.place, DECIDED_AT_ONCE))
         pending, place = dict[str, tuple[Part, ...]](), known.place
         for name, row in rows:
-            held = services.ledger.find(row.run_id) if row is not None else None
+            held = self._find(row.run_id) if row is not None else None
             if row is not None and held is not None:
                 decision = decide(
                     known,
@@ -147,7 +186,7 @@ class _Cleaning:
     def _remove(self, run_id: str, parts: tuple[Part, ...], known: Round) -> bool:
         """Whether all of it is gone; the next tick continues otherwise."""
         services, now = self._services, self._services.clock.now()
-        held, attempt = services.ledger.find(run_id), services.attempt
+        held, attempt = self._find(run_id), services.attempt
         cleaned = (held.record.cleaned or {}) if held is not None else {}
         is_begun = not cleaned.keys().isdisjoint(parts)
         if held is None or Part.RUNS in cleaned or (run_id in known.kept and not is_begun):
@@ -161,5 +200,6 @@ class _Cleaning:
         if Part.RUNS in parts:
             for name in services.retained.objects_beside(held.record):
                 services.retained.remove(name)
+            services.retained.mark_stub(run_id, now)
             services.ledger.replace(held, tombstone(held.record, now, attempt))
         return True

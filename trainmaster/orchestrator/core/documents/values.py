@@ -205,10 +205,3 @@ def mapping_at(document: object, *path: str) -> Mapping[str, object]:
 def list_at(document: object, *path: str) -> Sequence[object]:
     value = at(document, *path)
     return value if isinstance(value, list) else ()
-
-
-def texts_at(document: object, *path: str) -> Sequence[str]:
-    """The texts of the list at the path; empty where it has anything else."""
-    values = list_at(document, *path)
-    texts = [value for value in values if isinstance(value, str)]
-    return texts if len(texts) == len(values) else ()

@@ -1,12 +1,9 @@
 """The persistent resources that runs may use: what the policy says of them, and what the service shows."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-
-from trainmaster.orchestrator.core.documents.faults import Fault, listed
-from trainmaster.orchestrator.core.documents.values import list_at, text_at, texts_at, whole_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,32 +40,3 @@ class PoolState:
     @property
     def id(self) -> str:
         return self.name.rpartition("/")[2]
-
-
-def pool_faults(
-    pools: Sequence[object],
-    *,
-    regions: Collection[str] | None,
-    counts: Mapping[str, Mapping[str, object]] | None,
-    teams: Collection[str] | None,
-) -> Iterator[Fault]:
-    """What is wrong with the policy's pools, as it writes them, beside what its schema refuses.
-
-    `counts` are those of accelerators, by machine and type. What is None is not compared with.
-    """
-    ids = [text_at(pool, "id") for pool in pools]
-    for number, pool in enumerate(pools):
-        at, region, machine = ("pools", number), text_at(pool, "region"), text_at(pool, "machine")
-        kind, count = text_at(pool, "accelerator", "type"), whole_at(pool, "accelerator", "count")
-        if ids[number] is not None and ids[number] in ids[:number]:
-            yield Fault(at=(*at, "id"), problem=f"{ids[number]} is there twice", repair="give it another id")
-        if regions is not None and region is not None and region not in regions:
-            yield Fault(at=(*at, "region"), problem=f"{region!r} is none of regions", among=regions)
-        if counts is not None and machine is not None:
-            if machine not in counts:
-                yield Fault(at=(*at, "machine"), problem=f"{machine!r} is none of machines")
-            elif kind is not None and count not in list_at(counts[machine], kind):
-                problem = f"{machine} does not support {count} of {kind}"
-                yield Fault(at=(*at, "accelerator"), problem=problem)
-        if teams is not None and (unknown := sorted(set(texts_at(pool, "teams")) - set(teams))):
-            yield Fault(at=(*at, "teams"), problem=f"{listed(unknown)} is none of teams", among=teams)

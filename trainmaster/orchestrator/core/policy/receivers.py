@@ -1,12 +1,8 @@
 """The receivers of notices outside Google Cloud: what the policy says about them, and which addresses they may have."""
 
-from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from urllib.parse import urlsplit
-
-from trainmaster.orchestrator.core.documents.faults import Fault, listed
-from trainmaster.orchestrator.core.documents.values import text_at, texts_at
 
 LOOPBACK_HOST = "receiver.localhost"
 """The host, with http, by which a policy names a local stack's own receiver. No name below `localhost` leaves a machine.
@@ -19,7 +15,7 @@ _UNICAST = IPv6Network("2000::/3")
 
 Source: https://www.iana.org/assignments/ipv6-address-space
 """
-_MODEL_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-*")
+MODEL_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,33 +62,6 @@ class Receiver:
     @property
     def secret(self) -> str | None:
         return next((kind.secret for kind in (self.slack, self.webhook, self.github) if kind), None)
-
-
-def receiver_faults(receivers: Sequence[object], teams: Collection[str] | None) -> Iterator[Fault]:
-    """What is wrong with the policy's receivers, as it writes them, beside what its schema refuses.
-
-    `teams` are its teams; None: not compared with. No URL is quoted.
-    """
-    names = [text_at(receiver, "name") for receiver in receivers]
-    for number, receiver in enumerate(receivers):
-        at, name = ("notify", number), names[number]
-        if name is not None and name in names[:number]:
-            repair = "give each receiver another name"
-            yield Fault(at=(*at, "name"), problem=f"{name!r} is there twice", repair=repair)
-        for kind, key in (("webhook", "url"), ("github", "api")):
-            problem = url_problem(text_at(receiver, kind, key) or "https://unset")
-            if problem is not None:
-                what, _, repair = problem.partition(": ")
-                yield Fault(at=(*at, kind, key), problem=what, repair=repair, is_secret=True)
-        if teams is not None and (unknown := sorted(set(texts_at(receiver, "when", "teams")) - set(teams))):
-            problem = f"{listed(unknown)} is none of the policy's teams"
-            allowed = listed(sorted(teams)) or "no teams"
-            yield Fault(at=(*at, "when", "teams"), problem=problem, allowed=allowed)
-        for place, pattern in enumerate(texts_at(receiver, "when", "models")):
-            if not set(pattern) <= _MODEL_CHARS:
-                allowed = "lower-case letters, digits, '_', '-' and '*'"
-                problem = f"no model's name matches {pattern!r}"
-                yield Fault(at=(*at, "when", "models", place), problem=problem, allowed=allowed)
 
 
 def url_problem(url: str) -> str | None:

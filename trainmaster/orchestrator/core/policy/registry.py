@@ -38,11 +38,6 @@ class Registry:
     labels: Mapping[str, str] = field(default_factory=dict)
     smoke: bool = False
 
-    @property
-    def tries_out(self) -> bool:
-        """Whether a job follows each promotion that tries the model out."""
-        return self.smoke and self.mode is not RegistryMode.OFF
-
 
 def normalize_registry(document: object) -> object:
     """The policy's `registry` with `serving` as a mapping of all images, and `off`, which YAML reads as false, as a word."""

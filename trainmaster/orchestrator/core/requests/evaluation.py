@@ -13,19 +13,13 @@ from trainmaster.orchestrator.core.documents.faults import Fault, json_path
 from trainmaster.orchestrator.core.documents.values import list_at, mapping_at
 from trainmaster.orchestrator.core.names import EVALUATIONS_PREFIX, STEP_LABEL, in_team, object_uri
 from trainmaster.orchestrator.core.policy.policy import EvaluationPolicy, Policy
+from trainmaster.orchestrator.core.policy.registry import Registry, RegistryMode
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.checks.programs import prebuilt_faults, program_faults
 from trainmaster.orchestrator.core.requests.checks.secrets import secret_faults
 from trainmaster.orchestrator.core.requests.draft import SCRIPT, Draft
 from trainmaster.orchestrator.core.requests.placeholders import placeholder_faults
-from trainmaster.orchestrator.core.requests.spec import (
-    Cluster,
-    Container,
-    JobSpec,
-    Scheduling,
-    WorkerPool,
-    spec_from,
-)
+from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 from trainmaster.orchestrator.core.runs.end import CHALLENGER, CHAMPION, EVALUATION
 
@@ -61,17 +55,15 @@ def evaluation_document(document: Mapping[str, object], policy: Policy | None) -
 
 
 def follow_up_specs(document: Mapping[str, object], policy: Policy | None) -> Iterator[JobSpec]:
-    """The jobs that may follow a run of the request: one that scores its model, and one that tries out a champion's.
-
-    Only what they cost is sure of the second.
-    """
-    own = evaluation_document(document, policy)
-    if own is not None:
-        yield spec_from(own)
-    if policy is not None and policy.registry.tries_out and mapping_at(document, "champion"):
-        small = WorkerPool(replicas=1, machine=policy.evaluation.machine, program=Container(image=""))
-        limit = Scheduling(timeout_s=policy.evaluation.timeout_s)
-        yield JobSpec(model_name="", cluster=Cluster(chief=small), scheduling=limit)
+    """The jobs that may follow a run: what scores its model, and what tries out a champion's, which costs the same."""
+    asked = [mapping_at(document, "champion")]
+    registry = policy.registry if policy is not None else Registry()
+    if asked[0] and registry.smoke and registry.mode is not RegistryMode.OFF:
+        asked.append({"evaluate": {"image": "of the run"}})
+    for champion in asked:
+        own = evaluation_document({**document, "champion": champion}, policy)
+        if own is not None:
+            yield spec_from(own)
 
 
 def evaluation_faults(draft: Draft, today: date) -> Iterator[Fault]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tests.cli.runs.records import run_of
@@ -17,7 +17,12 @@ from trainmaster.client.clients import Clients
 from trainmaster.client.context import Context, context_in_cloud
 from trainmaster.client.shown.machine_lines import REPLICAS_SHOWN, now_facts, now_lines, sparkline
 from trainmaster.client.watch.machines import MachinesNow, MachinesWatch, read_machines
-from trainmaster.orchestrator.core.completion.machine_metrics import MachineMetric, MetricQuery, list_series
+from trainmaster.orchestrator.core.completion.machine_metrics import (
+    MAX_PAGE_BYTES,
+    MachineMetric,
+    MetricQuery,
+    list_series,
+)
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainstack.http import in_thread, serving
 from trainstack.monitoring.api import application
@@ -90,6 +95,14 @@ def test_a_read_that_shows_nothing_says_why_if_it_was_refused(
 
     machines = reading(Starlette(routes=[Route("/{rest:path}", answer)]))
     assert [line for _, lines in now_facts(machines) for line in lines] == shown
+
+
+def test_a_page_that_is_too_large_is_not_read(reading: Reading) -> None:
+    async def answer(_request: Request) -> Response:
+        return Response(b'{"timeSeries": []}' + b" " * MAX_PAGE_BYTES)
+
+    machines = reading(Starlette(routes=[Route("/{rest:path}", answer)]))
+    assert machines.why == "Cloud Monitoring does not answer: ValueError"
 
 
 def test_a_sparkline_stays_within_its_blocks() -> None:

@@ -89,6 +89,7 @@ def test_a_script_that_has_started_has_a_list_of_its_packages() -> None:
     found = explained(decoded(RunRecord, document))
     SCHEMA.validate(found.document)
     assert found.document["run"]["program"]["installed_uri"] == uri
+    assert found.document["run"]["utilization"] == document["utilization"]
     assert uri in text_of(found, 200)
     assert "installed" not in text_of(explained(decoded(RunRecord, run_record("succeeded"))), 200)
 

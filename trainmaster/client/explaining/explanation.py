@@ -30,7 +30,7 @@ EXPLANATION_SCHEMA = "explanation.v1"
 LAST_LINES = 12
 HOLDS = ("hold_queued", "hold_pending")
 """The kinds of a stack's injections that keep a job from its start: docs/reference/local-faults.md."""
-_PARTS = ("run_id", "state", "history", "source", "job", "failure", "model", "problems")
+_PARTS = ("run_id", "state", "history", "source", "job", "failure", "model", "utilization", "problems")
 """Of a record, as they are."""
 
 

@@ -1,7 +1,9 @@
 """What the machines of a running job do now, from Cloud Monitoring with the user's rights."""
 
+import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import fmean
@@ -12,6 +14,7 @@ from trainmaster.client.runs.facts import candidate_of, is_tuning
 from trainmaster.orchestrator.core.admission.candidates import pools_of
 from trainmaster.orchestrator.core.completion.machine_metrics import (
     ENDPOINT,
+    MAX_PAGE_BYTES,
     PERMISSION,
     POINTS_MAX,
     SAMPLED_EVERY,
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
 WITHIN_S = 5
+READ_BYTES = 1 << 16
 AGE_S, LOCAL_AGE_S = 60.0, 2.0
 """How old an answer may be while a run is watched: samples come as often."""
 _UNREADABLE: tuple[type[Exception], ...] = (ValueError, KeyError, AttributeError)
@@ -82,13 +86,18 @@ def _is_there(clients: "Clients") -> bool:
 def _page(clients: "Clients", asked: Sequence[tuple[str, str]]) -> Mapping[str, Any]:  # Any: JSON
     context = clients.context
     url = f"{context.monitoring_host or ENDPOINT}/v3/projects/{context.project}/timeSeries"
-    answer = clients.http.get(url, params=asked, timeout=WITHIN_S)
-    if answer.status_code == _FORBIDDEN:
-        raise _Refused
-    if answer.status_code == _NOT_FOUND:  # no job of the project has reported this metric
-        return {}
-    answer.raise_for_status()
-    found: Mapping[str, Any] = answer.json()
+    with closing(clients.http.get(url, params=asked, timeout=WITHIN_S, stream=True)) as answer:
+        if answer.status_code == _FORBIDDEN:
+            raise _Refused
+        if answer.status_code == _NOT_FOUND:  # no job of the project has reported this metric
+            return {}
+        answer.raise_for_status()
+        body = bytearray()
+        for piece in answer.iter_content(READ_BYTES):
+            body += piece
+            if len(body) > MAX_PAGE_BYTES:
+                raise ValueError(f"a page of more than {MAX_PAGE_BYTES} bytes")
+    found: Mapping[str, Any] = json.loads(body)
     return found
 
 

@@ -10,6 +10,7 @@ from trainmaster.orchestrator.adapters.refusals import failures_of
 from trainmaster.orchestrator.adapters.total_limit import Deadline, LimitPassed, within
 from trainmaster.orchestrator.core.completion.machine_metrics import (
     ENDPOINT,
+    MAX_PAGE_BYTES,
     PERMISSION,
     SCOPE,
     MetricQuery,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 SERVICE = "Cloud Monitoring"
 READ_WITHIN_S = 5.0
 """The limit for one query with all its pages."""
-MAX_PAGE_BYTES = 16 * 2**20
 _FORBIDDEN, _NOT_FOUND = 403, 404
 
 

@@ -22,7 +22,7 @@ SCOPE = "https://www.googleapis.com/auth/monitoring.read"
 ENDPOINT = "https://monitoring.googleapis.com"
 POINTS_MAX = 60
 """Of one series: a longer job is divided into as many periods."""
-PAGES_MAX, PAGE_POINTS = 4, 20_000
+PAGES_MAX, PAGE_POINTS, MAX_PAGE_BYTES = 4, 20_000, 16 * 2**20
 SAMPLED_EVERY = timedelta(minutes=1)
 _JOB, _TASK, _GPU = "job_id", "task_name", "accelerator_id"
 

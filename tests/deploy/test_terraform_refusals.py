@@ -16,7 +16,7 @@ from trainmaster.deploy.names import (
     setting,
     training_regions,
 )
-from trainmaster.deploy.preflight import secret_faults
+from trainmaster.deploy.preflight import receiver_faults, secret_faults
 from trainmaster.deploy.up import REFUSED
 
 pytestmark = pytest.mark.slow
@@ -232,6 +232,13 @@ def test_a_missing_gcloud_is_refused_alone(cloud: Cloud) -> None:
     message = refused(cloud.up(path=str(programs)))
     assert message.count("refused: ") == 1
     assert "gcloud is not on PATH" in message
+
+
+def test_the_receiver_of_a_local_stack_is_refused_in_the_cloud() -> None:
+    local = {"webhook": {"url": "http://receiver.localhost/chat", "secret": "a"}}
+    public = {"webhook": {"url": "https://a.example", "secret": "a"}}
+    (fault,) = receiver_faults([public, {"slack": {"secret": "a"}}, local])
+    assert "the policy's notify[2].webhook.url is the local stack's receiver" in fault
 
 
 def test_a_secret_of_a_receiver_without_a_value_is_named_with_the_command_that_makes_it(

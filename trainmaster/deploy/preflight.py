@@ -1,7 +1,7 @@
 """Checks before a deployment creates anything; faults are reported together, without those that others cause."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from shutil import which
 
@@ -13,9 +13,11 @@ from trainmaster.deploy.names import (
     Names,
     building_regions,
     setting,
+    shipped_policy,
     training_regions,
 )
 from trainmaster.deploy.organisation import policy_findings
+from trainmaster.orchestrator.core.policy.receivers import LOOPBACK_HOST
 from trainmaster.resources import DEPLOY
 
 _PROJECT_ID = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
@@ -39,7 +41,7 @@ class PreflightResult:
 
 def clearance_of(names: Names) -> PreflightResult:
     """Look up what exists, and check it. Creates nothing."""
-    faults = [*_of_the_words(names)]
+    faults = [*_of_the_words(names), *receiver_faults(shipped_policy().get("notify") or ())]
     if which("gcloud") is None:
         return PreflightResult(faults=(*faults, "gcloud is not on PATH: https://cloud.google.com/sdk"))
     faults += _of_the_credentials()
@@ -156,6 +158,13 @@ def _of_billing(project: str) -> Iterator[str]:
             f"project {project!r} has no billing account: link one, "
             "https://cloud.google.com/billing/docs/how-to/modify-project"
         )
+
+
+def receiver_faults(receivers: Iterable[Mapping[str, Mapping[str, str]]]) -> Iterator[str]:
+    """The receivers of notices that only a local stack has."""
+    for number, receiver in enumerate(receivers):
+        if receiver.get("webhook", {}).get("url", "").startswith(f"http://{LOOPBACK_HOST}"):
+            yield f"the policy's notify[{number}].webhook.url is the local stack's receiver: name a public https:// URL"
 
 
 def secret_faults(names: Names) -> Iterator[str]:

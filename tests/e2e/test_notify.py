@@ -49,6 +49,7 @@ def test_the_page_sends_a_test_and_the_end_of_a_run_signed(tmp_path: Path) -> No
         assert "cost " in body["message"]
         assert end["headers"]["X-Trainmaster-Signature"].startswith("v1=")
         assert end["headers"]["Idempotency-Key"] == body["id"]
+        reader.follow("Rehearse a failure")
         reader.follow("Stop")
     finally:
         reader.stop()

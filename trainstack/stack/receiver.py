@@ -1,4 +1,7 @@
-"""A receiver of POSTs on this machine, in place of one on the internet: it answers 200, and keeps what came."""
+"""A receiver of POSTs on this machine, in place of one on the internet: it answers 200, and keeps what came.
+
+So that failures can be rehearsed, a path that ends in `/answer=503` gets that status, and `/answer=hang` no answer.
+"""
 
 import json
 import threading
@@ -8,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 BODY_MAX_BYTES, FILE_MAX_BYTES = 64 << 10, 1 << 20
+HANGS_S, STATUSES = 60, frozenset(map(str, range(200, 600)))
 RECEIVED = Path("receiver") / "received.jsonl"
 """In the state folder: a line for each request, the newest last; the file begins anew when it is large."""
 
@@ -50,7 +54,13 @@ class _Handler(BaseHTTPRequestHandler):
             is_large = file.exists() and file.stat().st_size > FILE_MAX_BYTES
             with file.open("w" if is_large else "a", encoding="utf-8") as lines:
                 lines.write(json.dumps(came) + "\n")
-        self.send_response(200)
+        answer = self.path.rpartition("/answer=")[2]
+        if answer == "hang":
+            self.connection.settimeout(HANGS_S)
+            with suppress(OSError):
+                self.rfile.read(1)  # until the sender gives up
+            return
+        self.send_response(int(answer) if answer in STATUSES else 200)
         self.send_header("Content-Length", "0")
         self.end_headers()
 

@@ -29,6 +29,16 @@ def test_a_post_is_kept_whole_in_a_folder_of_the_user_alone(running: Receiver, t
     assert (tmp_path / RECEIVED).parent.stat().st_mode & 0o777 == 0o700
 
 
+def test_a_failure_can_be_asked_for_by_the_path(running: Receiver, tmp_path: Path) -> None:
+    url = f"http://{running.address}/chat/answer"
+    assert [httpx.post(f"{url}={each}", content="x").status_code for each in ("503", "99", "1" * 9999)] == [
+        503, 200, 200
+    ]  # fmt: skip
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{url}=hang", content="x", timeout=0.2)
+    assert len((tmp_path / RECEIVED).read_text().splitlines()) == 4
+
+
 def test_a_browsers_page_and_a_large_body_are_refused(running: Receiver, tmp_path: Path) -> None:
     url = f"http://{running.address}/"
     assert httpx.post(url, content="x", headers={"Origin": "https://evil.test"}).status_code == 400

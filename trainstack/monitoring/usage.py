@@ -102,7 +102,7 @@ def _gpus_in_use(processes: Container[int]) -> Mapping[int, tuple[set[int], tupl
 
 @functools.cache
 def _loaded_nvml() -> Any:  # Any: an untyped module that is usually not installed
-    """The library, initialised once; None where there is none."""
+    """The library, initialised once; None without it, or without a driver."""
     try:
         library: Any = import_module("pynvml")
         library.nvmlInit()

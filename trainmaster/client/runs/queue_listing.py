@@ -112,12 +112,12 @@ class QueueListing:
     """Rows of runs that `runs_outside_queue` found, oldest first; None if they were not read."""
 
     @property
-    def submitted(self) -> tuple[IndexRow, ...]:
+    def submitted_rows(self) -> tuple[IndexRow, ...]:
         """Those whose job the training service has not started yet."""
         return tuple(row for row in self.outside or () if row.state is RunState.SUBMITTED)
 
     @property
-    def pausing(self) -> tuple[IndexRow, ...]:
+    def pausing_rows(self) -> tuple[IndexRow, ...]:
         """Those that pause before a retry, and have no place in the queue until then."""
         placed = {run.run_id for run in self.waiting}
         return tuple(row for row in self.outside or () if row.retry_at and row.run_id not in placed)
@@ -128,8 +128,8 @@ class QueueListing:
         if self.outside is None:
             return dict(document)
         keys = ("run_id", "retry_at", "reason")
-        pausing = [{key: encoded(getattr(row, key)) for key in keys} for row in self.pausing]
-        return {**document, "submitted": [row.run_id for row in self.submitted], "pausing": pausing}
+        pausing = [{key: encoded(getattr(row, key)) for key in keys} for row in self.pausing_rows]
+        return {**document, "submitted": [row.run_id for row in self.submitted_rows], "pausing": pausing}
 
 
 def read_queue(

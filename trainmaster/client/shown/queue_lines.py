@@ -64,8 +64,8 @@ def outside_text(row: IndexRow, now: datetime) -> str:
 def queue_facts(queue: QueueListing) -> Iterator[Fact]:
     """The runs outside the queue, the slots in use, and what counts towards the caps."""
     for label, rows, what, state in (
-        ("submitted", queue.submitted, "at the training service, not started yet", RunState.SUBMITTED),
-        ("to retry", queue.pausing, "pausing after the loss of a job", RunState.WAITING),
+        ("submitted", queue.submitted_rows, "at the training service, not started yet", RunState.SUBMITTED),
+        ("to retry", queue.pausing_rows, "pausing after the loss of a job", RunState.WAITING),
     ):
         more = len(rows) - OUTSIDE_SHOWN
         texts = ((row.run_id, outside_text(row, queue.at)) for row in rows[:OUTSIDE_SHOWN])

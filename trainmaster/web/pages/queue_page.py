@@ -55,8 +55,8 @@ def queue(ask: Ask) -> ConsolePage:
             "outside": [
                 (key, title, len(rows), [(row, outside_text(row, ask.now)) for row in rows[:ROWS_MAX]])
                 for key, title, rows in (
-                    ("submitted", "At the training service, not started yet", found.submitted),
-                    ("pausing", "Pausing before a retry", found.pausing),
+                    ("submitted", "At the training service, not started yet", found.submitted_rows),
+                    ("pausing", "Pausing before a retry", found.pausing_rows),
                 )
             ],
             "limits": found.limits[:ROWS_MAX],

@@ -67,7 +67,7 @@ def scikit_learn(instances):
     import joblib
     return joblib.load(one(".joblib")).predict(instances)
 
-def unpickled(instances):
+def pickle_model(instances):
     import pickle
     with open(one(".pkl", ".pickle"), "rb") as file:
         return pickle.load(file).predict(instances)
@@ -83,7 +83,7 @@ def numbers(values):
         yield from numbers(each) if isinstance(each, (list, tuple)) else [each]
 
 ways = {"saved_model": saved_model, "keras": keras, "keras_h5": keras, "scikit_learn": scikit_learn,
-        "pickle": unpickled, "xgboost": xgboost}
+        "pickle": pickle_model, "xgboost": xgboost}
 try:
     document = json.loads(local(args.example).read_text())
     instances = document["instances"] if isinstance(document, dict) else document

@@ -12,15 +12,16 @@ from trainmaster.orchestrator.core.champions.smoke import (
     FORMATS,
     MODEL,
     PROGRAM,
-    smoke_output_uri,
+    SMOKE_FOLDER,
     smoke_spec,
-    smoke_submission,
 )
 from trainmaster.orchestrator.core.completion.model import format_of, parse_scores
 from trainmaster.orchestrator.core.policy.policy import EvaluationPolicy
+from trainmaster.orchestrator.core.requests.evaluation import evaluation_output_uri, follow_up_submission
 from trainmaster.orchestrator.core.requests.script import VARIABLE
 from trainmaster.orchestrator.core.requests.spec import spec_from
 from trainmaster.orchestrator.core.requests.submission import Target
+from trainmaster.orchestrator.core.runs.end import SMOKE
 
 REQUEST: dict[str, Any] = {
     "model_name": "digits",
@@ -40,11 +41,11 @@ def test_the_job_is_one_replica_in_the_image_of_the_run_with_the_packages_of_its
     script: dict[str, str] | None,
 ) -> None:
     trained = spec_from({**REQUEST, **({"script": script} if script else {})})
-    output_uri = smoke_output_uri("champions", "vision", "digits", "run")
+    output_uri = evaluation_output_uri("champions", "vision", f"{SMOKE_FOLDER}/digits", "run")
     assert output_uri == "gs://champions/_evaluations/vision/_smoke/digits/run"
     spec = smoke_spec(trained, EvaluationPolicy(machine="e2-standard-4", timeout_s=600), {"model": "gs://m"})
     target = Target(project="p", region="r", models_bucket="m", service_account="tm-eval@p")
-    body: Any = smoke_submission("run", spec, output_uri, target).body
+    body: Any = follow_up_submission("run", SMOKE, spec, output_uri, target).body
     (pool,) = body["jobSpec"]["workerPoolSpecs"]
     assert (pool["replicaCount"], pool["machineSpec"]) == ("1", {"machineType": "e2-standard-4"})
     container = pool["containerSpec"]

@@ -333,10 +333,10 @@ def test_every_fault_of_the_pools_is_said_at_once() -> None:
         (fault.path, fault.problem) for fault in policy_faults({**policy_document(), "pools": pools}, NAMES)
     ] == [
         ("$.pools[1].id", "p is there twice"),
-        ("$.pools[1].teams", "sales is none of teams"),
-        ("$.pools[2].machine", "big is none of machines"),
-        ("$.pools[2].region", "mars is none of regions"),
-        ("$.pools[3].accelerator", "n1-standard-4 does not support 3 of NVIDIA_L4"),
+        ("$.pools[1].teams", "the policy's teams lack sales"),
+        ("$.pools[2].machine", "the policy's machines lack big"),
+        ("$.pools[2].region", "the policy's regions lack mars"),
+        ("$.pools[3].accelerator", "the policy's machines lack 3 NVIDIA_L4"),
     ]
 
 
@@ -351,7 +351,7 @@ def test_a_pool_may_be_named_by_its_teams_alone() -> None:
 
 
 def test_an_evaluation_needs_a_machine_of_the_policy() -> None:
-    with pytest.raises(ValueError, match=r"evaluation\.machine: a9-huge is none of machines"):
+    with pytest.raises(ValueError, match=r"evaluation\.machine: the policy's machines lack a9-huge"):
         policy_from({**policy_document(), "evaluation": {"machine": "a9-huge"}}, NAMES)
 
 

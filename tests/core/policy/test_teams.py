@@ -105,9 +105,12 @@ def test_without_teams_nothing_has_a_team() -> None:
     [
         (
             {"teams": {"a": {"requests_topic": "one-topic"}, "b": {"requests_topic": "one-topic"}}},
-            "$.teams.b.requests_topic: one-topic is the requests_topic of more than one team",
+            "$.teams.b.requests_topic: one-topic is there twice",
         ),
-        ({"teams": {}, "admission": {"limits": [{"jobs": 1, "per": "team"}]}}, "`per: team` needs `teams`"),
+        (
+            {"teams": {}, "admission": {"limits": [{"jobs": 1, "per": "team"}]}},
+            "$.admission.limits[0].per: the policy's teams lack one",
+        ),
     ],
 )
 def test_a_policy_whose_teams_are_ambiguous_is_refused(changes: dict[str, Any], problem: str) -> None:

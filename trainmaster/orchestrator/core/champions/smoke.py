@@ -5,9 +5,8 @@ models. So its program gets no file of ours: it is a text, and needs Python 3.9 
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from trainmaster.orchestrator.core.names import EVALUATIONS_PREFIX, STEP_LABEL, in_team, object_uri
+from trainmaster.orchestrator.core.names import STEP_LABEL
 from trainmaster.orchestrator.core.policy.policy import EvaluationPolicy
 from trainmaster.orchestrator.core.requests.script import VARIABLE, run_command
 from trainmaster.orchestrator.core.requests.spec import (
@@ -18,10 +17,10 @@ from trainmaster.orchestrator.core.requests.spec import (
     Script,
     WorkerPool,
 )
-from trainmaster.orchestrator.core.requests.submission import Submission, Target, submission_of
 from trainmaster.orchestrator.core.runs.end import SMOKE
 
-EXAMPLE_NAME = "example.json"
+EXAMPLE_NAME, SMOKE_FOLDER = "example.json", "_smoke"
+"""No model has the name of the folder."""
 MODEL = "model"
 """By this name the program's metrics.json has its numbers."""
 FORMATS = ("saved_model", "keras", "keras_h5", "scikit_learn", "pickle", "xgboost")
@@ -103,11 +102,6 @@ local(args.output).mkdir(parents=True, exist_ok=True)
 Vertex AI's predict request: `{"instances": [...]}`."""
 
 
-def smoke_output_uri(bucket: str, team: str | None, model_name: str, run_id: str) -> str:
-    """Where only the account that scores models writes. No model has the name `_smoke`."""
-    return object_uri(bucket, f"{EVALUATIONS_PREFIX}{in_team(team, '_smoke')}/{model_name}/{run_id}")
-
-
 def smoke_spec(trained: JobSpec, terms: EvaluationPolicy, arguments: Mapping[str, str]) -> JobSpec:
     """The job that tries out the model of `trained`, on the machine and in the time of an evaluation."""
     program = trained.cluster.chief.program
@@ -125,10 +119,3 @@ def smoke_spec(trained: JobSpec, terms: EvaluationPolicy, arguments: Mapping[str
         labels={**trained.labels, STEP_LABEL: SMOKE},
         encryption_key=trained.encryption_key,
     )
-
-
-def smoke_submission(run_id: str, spec: JobSpec, output_uri: str, target: Target) -> Submission:
-    """The one submission of the smoke test, as the account of `target`."""
-    placed = replace(spec, output_prefix_uri=output_uri.rsplit("/", 2)[0])
-    submission = submission_of(run_id, placed, target)
-    return replace(submission, body={**submission.body, "displayName": f"{run_id}-{SMOKE}"})

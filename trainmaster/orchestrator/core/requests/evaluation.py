@@ -99,7 +99,14 @@ def evaluation_submission(
         "labels": {**mapping_at(request, "labels"), STEP_LABEL: EVALUATION},
         "env": {VARIABLES[key]: uri for key, uri in given.items()},
         "args": [*(f"--{key}={uri}" for key, uri in given.items()), *list_at(request, "args")],
-        "output": {"prefix_uri": output_uri.rsplit("/", 2)[0]},
     }
-    submission = submission_of(run_id, spec_from(labelled), target)
-    return replace(submission, body={**submission.body, "displayName": f"{run_id}-{EVALUATION}"})
+    return follow_up_submission(run_id, EVALUATION, spec_from(labelled), output_uri, target)
+
+
+def follow_up_submission(
+    run_id: str, step: str, spec: JobSpec, output_uri: str, target: Target
+) -> Submission:
+    """The one submission of the step's job, as the account of `target`."""
+    placed = replace(spec, output_prefix_uri=output_uri.rsplit("/", 2)[0])
+    submission = submission_of(run_id, placed, target)
+    return replace(submission, body={**submission.body, "displayName": f"{run_id}-{step}"})

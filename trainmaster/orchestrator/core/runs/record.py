@@ -316,6 +316,13 @@ class RunRecord:
         return self.completion.evaluation if self.completion else None
 
     @property
+    def follow_up_jobs(self) -> tuple[RecordedJob, ...]:
+        """The jobs after the run's end whose result is still awaited."""
+        completion = self.completion or Completion()
+        jobs = (completion.evaluation, completion.smoke)
+        return tuple(job.job for job in jobs if job is not None and job.job is not None and not job.is_over)
+
+    @property
     def awaits_evaluation(self) -> bool:
         """Whether a job of the service has yet to score the run's model, as its request asks."""
         completion = self.completion or Completion()

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 
-from trainmaster.orchestrator.core.admission.actual_cost import cost_of, with_earlier_jobs
+from trainmaster.orchestrator.core.admission.actual_cost import with_earlier_jobs
 from trainmaster.orchestrator.core.admission.candidates import candidates_of, current_candidate
 from trainmaster.orchestrator.core.admission.cost import estimate_of
 from trainmaster.orchestrator.core.admission.retries import retry_machines, with_retry
@@ -49,7 +49,7 @@ from trainmaster.orchestrator.core.job_names import JobKind, job_kind, job_regio
 from trainmaster.orchestrator.core.names import RUN_LABEL, STEP_LABEL, is_run_id
 from trainmaster.orchestrator.core.notices.notice import run_retried
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_of
-from trainmaster.orchestrator.core.runs.end import EVALUATION, Completion, Cost, EndReport
+from trainmaster.orchestrator.core.runs.end import EVALUATION, Completion, EndReport
 from trainmaster.orchestrator.core.runs.job import Job, JobLoss, Progress, RecordedJob
 from trainmaster.orchestrator.core.runs.moves import gave_up, job_of_run
 from trainmaster.orchestrator.core.runs.record import RunRecord
@@ -60,6 +60,7 @@ from trainmaster.orchestrator.flows.completion.explain import explain_failure
 from trainmaster.orchestrator.flows.completion.registry import register_model
 from trainmaster.orchestrator.flows.completion.utilization import utilization_read
 from trainmaster.orchestrator.flows.lifecycle import finish, transitions
+from trainmaster.orchestrator.flows.lifecycle.slots import job_cost
 from trainmaster.orchestrator.flows.lifecycle.status import publish_states, show, show_again, with_warnings
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.log_events import LogEvent
@@ -263,7 +264,7 @@ def _record_active(
 def _with_cost(services: Services, ended: RunRecord, job: Job) -> RunRecord:
     """The record with its cost. A price table that cannot be used must not keep a run from ending."""
     try:
-        cost = _cost_of(services, ended, job)
+        cost = job_cost(services, ended, job)
     except PolicyInvalid as invalid:
         return replace(ended, problems=(*ended.problems, f"the cost of the run is unknown: {invalid}"))
     if cost is None:
@@ -272,16 +273,10 @@ def _with_cost(services: Services, ended: RunRecord, job: Job) -> RunRecord:
     return replace(ended, completion=replace(ended.completion or Completion(), cost=cost))
 
 
-def _cost_of(services: Services, record: RunRecord, job: Job) -> Cost | None:
-    """The cost of this job, if the run has an estimate: otherwise no price table is needed."""
-    estimate = record.request.estimate if record.request is not None else None
-    return None if estimate is None or services.prices is None else cost_of(record, job, services.prices())
-
-
 def _known_cost(services: Services, record: RunRecord, job: Job) -> Decimal | None:
     """The total of this job's cost; None where it is unknown, or the price table cannot be used."""
     with suppress(PolicyInvalid):
-        found = _cost_of(services, record, job)
+        found = job_cost(services, record, job)
         return found.total if found is not None else None
     return None
 

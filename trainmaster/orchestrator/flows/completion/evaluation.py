@@ -5,30 +5,25 @@ promoted, and the evaluation's account reads no bucket that training jobs write.
 """
 
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from trainmaster.orchestrator.core.admission.actual_cost import cost_of
 from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied
 from trainmaster.orchestrator.core.completion.model import parse_scores
 from trainmaster.orchestrator.core.documents.faults import Refused
-from trainmaster.orchestrator.core.errors import PolicyInvalid
 from trainmaster.orchestrator.core.job_names import job_region
 from trainmaster.orchestrator.core.names import evaluation_account
 from trainmaster.orchestrator.core.requests import evaluation as asked
 from trainmaster.orchestrator.core.requests.draft import Draft
-from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
+from trainmaster.orchestrator.core.requests.spec import spec_from
 from trainmaster.orchestrator.core.requests.submission import Submission, Target
 from trainmaster.orchestrator.core.runs.end import (
     CHALLENGER,
     CHAMPION,
     CHAMPION_RUN,
     EVALUATION,
-    Cost,
     FollowUp,
 )
-from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.completion.copying import StillCopying, copy_model, keep_long_copy
 from trainmaster.orchestrator.flows.lifecycle.finish import End
@@ -50,14 +45,12 @@ def evaluate(end: End) -> str | None:
     document = asked.evaluation_document(record.request.document, policy)
     if document is None:
         return None
-    limit = timedelta(seconds=document["scheduling"]["timeout_s"])
     return FollowUpJob(
         end=end,
         name=EVALUATION,
+        spec=spec_from(document),
         submission=partial(_submission, services, record, document),
         scores=partial(_scores, services),
-        cost=partial(job_cost, services, record, spec_from(document)),
-        limit=limit,
     ).advance()
 
 
@@ -111,13 +104,3 @@ def account_target(services: Services, record: RunRecord) -> Target:
 def _scores(services: Services, known: FollowUp) -> Scores | str:
     models = [name for name in (CHALLENGER, CHAMPION) if name in known.inputs]
     return parse_scores(services.champion_copies.scores(known.output_uri), models)
-
-
-def job_cost(services: Services, record: RunRecord, spec: JobSpec, job: Job) -> Cost | None:
-    """What a job that follows the run cost; None without an estimate, or with a price table that cannot be used."""
-    if record.request is None or record.request.estimate is None or services.prices is None:
-        return None
-    try:
-        return cost_of(record, job, services.prices(), spec)
-    except PolicyInvalid:
-        return None

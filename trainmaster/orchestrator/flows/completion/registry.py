@@ -24,7 +24,7 @@ from trainmaster.orchestrator.core.runs.drop_status import failure_text
 from trainmaster.orchestrator.core.runs.end import Completion, Model, Registration, RegistrationState
 from trainmaster.orchestrator.core.runs.record import RunRecord, short_reason
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.completion.smoke import may_have_alias, smoke_test, smoke_text
+from trainmaster.orchestrator.flows.completion.smoke import smoke_test, smoke_text
 from trainmaster.orchestrator.flows.lifecycle.finish import End
 from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.stores.store import RACES_MAX
@@ -140,26 +140,29 @@ def align_alias(services: Services, model_name: str, team: str | None) -> ModelV
         if champion is None or champion.current is None:
             return None
         run_id = champion.current.run_id
-        if registry_of(services).smoke and not may_have_alias(services, run_id):
+        held = services.ledger.find(run_id)
+        is_done = held is None or is_over(held.record, REGISTRY)
+        smoke = held.record.completion.smoke if held is not None and held.record.completion else None
+        # Without a smoke test after that step, the policy asked for none at that time.
+        if registry_of(services).smoke and not (smoke.scores if smoke is not None else is_done):
             return None
-        version = _give_alias(services, model_id, run_id)
+        version = _give_alias(services, model_id, run_id, keeps_other=not is_done)
         note = partial(with_registered, run_id=run_id, version=version)
         if services.champions.update(model_name, note, team) is not None:
             return version
     raise GenerationMoved(services.champions.uri(model_name, team), 0)
 
 
-def _give_alias(services: Services, model_id: str, run_id: str) -> ModelVersion | None:
-    """The lowest version of the run, with the alias. If it will have no version, no other one keeps the alias."""
+def _give_alias(services: Services, model_id: str, run_id: str, *, keeps_other: bool) -> ModelVersion | None:
+    """The lowest version of the run, with the alias. Without a version no other has it, unless `keeps_other`."""
     versions = services.model_registry.versions_of_run(model_id, run_id)
     if versions:
         if ALIAS not in versions[0].aliases:
             services.model_registry.change_alias(versions[0], ALIAS)
         return versions[0]
-    held = services.ledger.find(run_id)
-    if held is not None and not is_over(held.record, REGISTRY):
-        return None  # it is being uploaded, and its own step moves the alias
-    outdated = services.model_registry.version_with_alias(model_id, ALIAS) if versions is not None else None
+    if keeps_other or versions is None:
+        return None
+    outdated = services.model_registry.version_with_alias(model_id, ALIAS)
     if outdated is not None:
         services.model_registry.change_alias(outdated, f"-{ALIAS}")
     return None

@@ -7,25 +7,23 @@ alias     moves, if the model predicted; otherwise it stays where it is
 """
 
 from collections.abc import Callable
-from datetime import timedelta
 from functools import partial
 
 from trainmaster.orchestrator.core.champions.smoke import (
     EXAMPLE_NAME,
     FORMATS,
     MODEL,
-    smoke_output_uri,
+    SMOKE_FOLDER,
     smoke_spec,
-    smoke_submission,
 )
 from trainmaster.orchestrator.core.completion.model import parse_scores
-from trainmaster.orchestrator.core.completion.steps import REGISTRY, is_over
 from trainmaster.orchestrator.core.policy.policy import EvaluationPolicy
+from trainmaster.orchestrator.core.requests.evaluation import evaluation_output_uri, follow_up_submission
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.end import SMOKE, Completion, FollowUp, Model
 from trainmaster.orchestrator.core.runs.record import RunRecord
-from trainmaster.orchestrator.flows.completion.evaluation import account_target, job_cost
+from trainmaster.orchestrator.flows.completion.evaluation import account_target
 from trainmaster.orchestrator.flows.lifecycle.finish import End
 from trainmaster.orchestrator.flows.lifecycle.follow_up import FollowUpJob, Scores, begin
 from trainmaster.orchestrator.flows.services import Services
@@ -39,21 +37,18 @@ def smoke_test(end: End, spec: JobSpec, model: Model, copy_uri: Callable[[], str
         asked = spec.champion.example if spec.champion is not None else None
         example = asked or f"{uri.rpartition('/')[0]}/{EXAMPLE_NAME}"
         failure = None if known in FORMATS else f"no program of ours loads a model of the format {known}"
-        output_uri = smoke_output_uri(
-            services.buckets.champions, end.record.source.team, spec.model_name, run_id
-        )
+        bucket, folder = services.buckets.champions, f"{SMOKE_FOLDER}/{spec.model_name}"
+        output_uri = evaluation_output_uri(bucket, end.record.source.team, folder, run_id)
         inputs = {"model": uri, "format": known, "example": example}
         end.held = begin(services, end.held, SMOKE, inputs, output_uri, failure=failure)
     policy = services.request_rules().policy
     terms = policy.evaluation if policy is not None else EvaluationPolicy()
-    own = smoke_spec(spec, terms, {})
     return FollowUpJob(
         end=end,
         name=SMOKE,
+        spec=smoke_spec(spec, terms, {}),
         submission=partial(_submission, services, end.record, spec, terms),
         scores=partial(_predictions, services),
-        cost=partial(job_cost, services, end.record, own),
-        limit=timedelta(seconds=terms.timeout_s),
     ).advance()
 
 
@@ -67,20 +62,12 @@ def smoke_text(record: RunRecord) -> str | None:
     return "is not over" if found.scores is None else "passed"
 
 
-def may_have_alias(services: Services, run_id: str) -> bool:
-    """Whether the run's model has passed its smoke test, or never had to: the policy asked for none at that time."""
-    held = services.ledger.find(run_id)
-    if held is None:
-        return True
-    found = held.record.completion.smoke if held.record.completion else None
-    return is_over(held.record, REGISTRY) if found is None else found.scores is not None
-
-
 def _submission(
     services: Services, record: RunRecord, spec: JobSpec, terms: EvaluationPolicy, known: FollowUp
 ) -> Submission:
     own = smoke_spec(spec, terms, {**known.inputs, "output": known.output_uri})
-    return smoke_submission(record.run_id, own, known.output_uri, account_target(services, record))
+    target = account_target(services, record)
+    return follow_up_submission(record.run_id, SMOKE, own, known.output_uri, target)
 
 
 def _predictions(services: Services, known: FollowUp) -> Scores | str:

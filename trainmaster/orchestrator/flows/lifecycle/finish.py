@@ -9,7 +9,7 @@ After a crash between any two of these the marker still exists, and the reconcil
 A step that fails again and again is given up in the end, and its problem is on record: `core/completion/steps.py`.
 """
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +17,6 @@ from trainmaster.orchestrator.core.completion.steps import (
     CHAMPION,
     END_STEPS,
     REASON,
-    REGISTRY,
     UTILIZATION,
     is_due,
     is_over,
@@ -25,14 +24,7 @@ from trainmaster.orchestrator.core.completion.steps import (
 )
 from trainmaster.orchestrator.core.errors import TrainmasterError
 from trainmaster.orchestrator.core.notices.notice import cap_reached
-from trainmaster.orchestrator.core.runs.end import (
-    EVALUATION,
-    SMOKE,
-    ChampionVerdict,
-    Completion,
-    FollowUp,
-    Registration,
-)
+from trainmaster.orchestrator.core.runs.end import ChampionVerdict, Completion, Registration
 from trainmaster.orchestrator.core.runs.job import Job, RecordedJob
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -41,8 +33,6 @@ from trainmaster.orchestrator.flows.lifecycle import status
 from trainmaster.orchestrator.flows.lifecycle.slots import give_back, leave_queue, settle_cost
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.stores.ledger import Held
-
-_STEP_OF_JOB = {EVALUATION: EVALUATION, SMOKE: REGISTRY}
 
 
 @dataclass(kw_only=True)
@@ -186,33 +176,20 @@ def finish_run(
         if isinstance(outcomes[name], str):
             end.waiting.add(name)
     held = _record_outcomes(end, outcomes)
-    _cancel_given_up(services, held.record, due.keys())
     if isinstance(outcomes.get(UTILIZATION), str):  # its samples come minutes later, which is no news
         del outcomes[UTILIZATION]
     left = {name: outcome for name, outcome in outcomes.items() if outcome is not None}
     problems = tuple(f"step {name!r} has not finished: {outcome}" for name, outcome in left.items())
     is_finished = all(is_over(held.record, name) for name in steps)
+    for left_job in held.record.follow_up_jobs if is_finished else ():  # nothing reads their result
+        with suppress(TrainmasterError):
+            services.jobs.cancel(left_job.name)
     if is_finished and held.record.submission.second_job_check_at is None:
         services.ledger.unmark(held.record.run_id)
     for outcome in left.values():
         if isinstance(outcome, Exception) and not isinstance(outcome, TrainmasterError):
             raise outcome
     return Finished(held=held, problems=problems, ran=bool(outcomes))
-
-
-def open_follow_ups(record: RunRecord) -> dict[str, FollowUp]:
-    """The jobs on record that follow the run and are not over, by the field of the record's completion."""
-    known = {name: getattr(record.completion, name, None) for name in _STEP_OF_JOB}
-    return {name: found for name, found in known.items() if found is not None and not found.is_over}
-
-
-def _cancel_given_up(services: Services, record: RunRecord, steps: Container[str]) -> None:
-    """Cancel the jobs of those of these steps that were given up: nothing reads their result. A failure changes nothing."""
-    for name, known in open_follow_ups(record).items():
-        step = _STEP_OF_JOB[name]
-        if step in steps and is_over(record, step) and known.job is not None:
-            with suppress(TrainmasterError):
-                services.jobs.cancel(known.job.name)
 
 
 def refresh_status(services: Services, held: Held, message: str) -> FlowResult:

@@ -10,25 +10,31 @@ that took over writes the record and then lists the jobs, and again when its job
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import cast
 
 from trainmaster.orchestrator.core.admission.actual_cost import with_evaluation_cost
-from trainmaster.orchestrator.core.errors import JobNotFound, SubmissionDeferred, SubmissionRefused
+from trainmaster.orchestrator.core.errors import (
+    JobNotFound,
+    PolicyInvalid,
+    SubmissionDeferred,
+    SubmissionRefused,
+)
 from trainmaster.orchestrator.core.job_names import JobKind, location_region, same_job
 from trainmaster.orchestrator.core.names import STEP_LABEL
 from trainmaster.orchestrator.core.requests.evaluation import evaluation_output_uri
-from trainmaster.orchestrator.core.requests.spec import START_WITHIN_S
+from trainmaster.orchestrator.core.requests.spec import START_WITHIN_S, JobSpec
 from trainmaster.orchestrator.core.requests.submission import Submission
-from trainmaster.orchestrator.core.runs.end import EVALUATION, Completion, Cost, FollowUp
+from trainmaster.orchestrator.core.runs.end import EVALUATION, SMOKE, Completion, Cost, FollowUp
 from trainmaster.orchestrator.core.runs.job import Job, RecordedJob
 from trainmaster.orchestrator.core.runs.moves import recorded_job
 from trainmaster.orchestrator.core.runs.sender import Sender
 from trainmaster.orchestrator.core.runs.states import END_OF, OVER, RunState
 from trainmaster.orchestrator.flows.lifecycle import status
-from trainmaster.orchestrator.flows.lifecycle.finish import End, open_follow_ups, update_completion
-from trainmaster.orchestrator.flows.lifecycle.slots import settle_cost
+from trainmaster.orchestrator.flows.lifecycle.finish import End, update_completion
+from trainmaster.orchestrator.flows.lifecycle.slots import job_cost, settle_cost
 from trainmaster.orchestrator.flows.services import SUBMIT_NEEDS, FlowResult, Services
 from trainmaster.orchestrator.stores.ledger import Held
 
@@ -44,15 +50,14 @@ Scores = Mapping[str, Mapping[str, float]]
 class FollowUpJob:
     """The job of the step `name`, which is also the field of the record's completion about it.
 
-    `scores` reads what the job has left, or says what is wrong with it. `limit` bounds how long it runs.
+    `spec` is what it costs and how long it may run. `scores` reads what it has left, or says what is wrong with that.
     """
 
     end: End
     name: str
+    spec: JobSpec
     submission: Callable[[FollowUp], Submission]
     scores: Callable[[FollowUp], Scores | str]
-    cost: Callable[[Job], Cost | None]
-    limit: timedelta
 
     @property
     def known(self) -> FollowUp:
@@ -137,7 +142,7 @@ class FollowUpJob:
             return f"{own.name} is not visible yet" if is_new else self._fail(f"{own.name} no longer exists")
         if job.state in END_OF:
             return self._close(job)
-        late = timedelta(seconds=START_WITHIN_S) + self.limit <= age
+        late = timedelta(seconds=START_WITHIN_S + (self.spec.scheduling.timeout_s or 0)) <= age
         why = self.known.cancelled or ("its job did not end in time" if late else None)
         self._update(
             lambda found: (
@@ -157,7 +162,9 @@ class FollowUpJob:
         said = job.error.message if job.error else f"its job ended as {job.state}"
         is_well = END_OF[job.state] is RunState.SUCCEEDED and self.known.cancelled is None
         found = self.scores(self.known) if is_well else self.known.cancelled or said
-        cost = self.cost(job)
+        cost = None
+        with suppress(PolicyInvalid):
+            cost = job_cost(self.end.services, self.end.record, job, self.spec)
         outcome = {"failure": found} if isinstance(found, str) else {"scores": found}
         over = replace(self.known, job=recorded_job(job), cost=cost.total if cost else None, **outcome)
         self._update(lambda known: None if known.is_over else over, cost)
@@ -226,19 +233,17 @@ def cancel_follow_ups(services: Services, held: Held, by: Sender | None) -> Flow
         bucket, team = services.buckets.champions, record.source.team
         output_uri = evaluation_output_uri(bucket, team, record.model_name or "", record.run_id)
         held = begin(services, held, EVALUATION, {}, output_uri, failure=why)
-    left = open_follow_ups(held.record)
 
     def with_cancel(completion: Completion) -> Completion:
-        for name in left:
+        for name in (EVALUATION, SMOKE):
             found: FollowUp | None = getattr(completion, name)
             if found is not None and not found.is_over and not found.cancelled:
                 completion = with_follow_up(completion, name, replace(found, cancelled=why))
         return completion
 
-    held = update_completion(services, held, with_cancel)
-    for known in open_follow_ups(held.record).values():
-        if known.job is not None:
-            services.jobs.cancel(known.job.name)
-    if not left and not record.awaits_evaluation:
+    cancelled = update_completion(services, held, with_cancel).record
+    for job in cancelled.follow_up_jobs:
+        services.jobs.cancel(job.name)
+    if cancelled.completion == record.completion and not cancelled.follow_up_jobs:
         return None
     return FlowResult(message="the jobs that follow it were asked to cancel", run_id=record.run_id)

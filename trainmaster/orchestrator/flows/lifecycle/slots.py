@@ -16,7 +16,7 @@ This is safe however late it happens: if the run's next job has taken the slot a
 import hashlib
 from collections.abc import Sequence
 
-from trainmaster.orchestrator.core.admission.actual_cost import final_cost
+from trainmaster.orchestrator.core.admission.actual_cost import cost_of, final_cost
 from trainmaster.orchestrator.core.admission.candidates import candidates_of, quota_class
 from trainmaster.orchestrator.core.admission.listed import Slot
 from trainmaster.orchestrator.core.admission.queue import Place, QueuePass, SlotSet, limits_of
@@ -26,6 +26,8 @@ from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import held_slot_parts
 from trainmaster.orchestrator.core.policy.admission import Caps
 from trainmaster.orchestrator.core.requests.spec import JobSpec
+from trainmaster.orchestrator.core.runs.end import Cost
+from trainmaster.orchestrator.core.runs.job import Job
 from trainmaster.orchestrator.core.runs.moves import live_lease
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import END_OF, RunState
@@ -80,6 +82,18 @@ def give_back(services: Services, slots: Sequence[str]) -> None:
     """Free the slots that are unchanged since they were taken. Safe to repeat; without slots it costs nothing."""
     for held in slots:
         services.slots.free(held)
+
+
+def job_cost(services: Services, record: RunRecord, job: Job, spec: JobSpec | None = None) -> Cost | None:
+    """The cost of a job of the run, if that has an estimate: otherwise no price table is needed. `spec` as `cost_of`.
+
+    Raises:
+        PolicyInvalid: the price table cannot be used.
+    """
+    estimate = record.request.estimate if record.request is not None else None
+    if estimate is None or services.prices is None:
+        return None
+    return cost_of(record, job, services.prices(), spec)
 
 
 def settle_cost(services: Services, record: RunRecord) -> None:

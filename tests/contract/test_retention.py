@@ -217,22 +217,6 @@ def ledger_names(world: World) -> Mapping[str, int]:
     }
 
 
-def test_what_is_left_of_a_record_goes_once_it_is_as_old_as_records_may_be() -> None:
-    world = a_world()
-    old = trained(world, "old", 0.2, champion=None)
-    trained(world, "newest", 0.3, champion=None)
-    world.clock.advance(OLD)
-    cleaned(world)
-    assert "runs" in present(world.record(old.run_id).cleaned)
-    world.clock.advance(timedelta(days=29))
-    cleaned(world)
-    assert f"runs/{old.run_id}.json" in [entry.name for entry in world.objects.listing(LEDGER, "runs/")]
-    world.clock.advance(timedelta(days=2))
-    cleaned(world)
-    assert f"{LEDGER}/runs/{old.run_id}.json" not in ledger_names(world)
-    assert not list(world.objects.listing(LEDGER, "stubs/"))
-
-
 def test_a_tick_that_dies_or_fails_between_any_two_calls_is_continued() -> None:
     before, runs = full_world()
     world, boundary = before.copied(), Boundary()

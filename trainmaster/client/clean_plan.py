@@ -128,7 +128,6 @@ def read_clean_plan(clients: "Clients", now: datetime) -> CleanPlan:
 
 
 def _read_or_reason(clients: "Clients", run_id: str) -> Run | str:
-    """The run, or why its record cannot be read."""
     try:
         return read_run(clients, run_id)
     except NotFound as reason:

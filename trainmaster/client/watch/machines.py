@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
 WITHIN_S = 5
-READ_BYTES = 1 << 16
 AGE_S, LOCAL_AGE_S = 60.0, 2.0
 """How old an answer may be while a run is watched: samples come as often."""
 _UNREADABLE: tuple[type[Exception], ...] = (ValueError, KeyError, AttributeError)
@@ -93,7 +92,7 @@ def _page(clients: "Clients", asked: Sequence[tuple[str, str]]) -> Mapping[str, 
             return {}
         answer.raise_for_status()
         body = bytearray()
-        for piece in answer.iter_content(READ_BYTES):
+        for piece in answer.iter_content(1 << 16):
             body += piece
             if len(body) > MAX_PAGE_BYTES:
                 raise ValueError(f"a page of more than {MAX_PAGE_BYTES} bytes")

@@ -30,7 +30,6 @@ WAITING_PREFIX = "waiting/"
 SLOTS_PREFIX = "slots/"
 STARTED_PREFIX = "started/"
 POOLS_PREFIX = "pools/"
-STUBS_PREFIX = "stubs/"
 CHAMPIONS_PREFIX = "champions/"
 DEPLOYMENT_OBJECT = "deployment.json"
 TICKS_PREFIX = "ticks/"
@@ -230,11 +229,6 @@ def submitted_object(run_id: str, sha256: str) -> str:
 def model_files_object(run_id: str, sha256: str) -> str:
     """Where the list of a model's files is kept, named like submitted requests."""
     return f"model_files/{run_id}/{sha256[:20]}.json"
-
-
-def stub_object(removed_at: datetime, run_id: str) -> str:
-    """`stubs/<UTC day>/<run_id>`: that the record was removed then, and what is left of it goes too some day."""
-    return f"{STUBS_PREFIX}{removed_at.astimezone(UTC).date()}/{run_id}"
 
 
 def kept_prefixes(run_id: str) -> tuple[str, ...]:

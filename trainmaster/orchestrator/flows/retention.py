@@ -20,12 +20,10 @@ from trainmaster.orchestrator.core.errors import (
     RecordUnsupported,
     TrainmasterError,
 )
-from trainmaster.orchestrator.core.names import record_object
 from trainmaster.orchestrator.core.policy.retention import Part, Retention
 from trainmaster.orchestrator.core.retention.cleaning import (
     NEW_WITHIN,
     OF_RULE,
-    RECORD_MIN_AGE,
     REIGNED,
     Round,
     decide,
@@ -65,7 +63,6 @@ def clean(services: Services) -> Iterator[FlowResult]:
     cleaning = _Cleaning(services, policy.retention, active)
     ended = None
     try:
-        cleaning.remove_stubs()
         ended = cleaning.continue_round(known, held)
     except GenerationMoved:
         return  # another tick is at it
@@ -93,29 +90,11 @@ class _Cleaning:
         self.damaged = list[RecordDamaged]()
         """The records that cannot be read. Nothing of their runs is removed."""
 
-    def remove_stubs(self) -> None:
-        """Remove what was left of records that were removed as long ago as the policy keeps records."""
-        keep, services = self._retention.get(Part.RUNS), self._services
-        if keep is None or keep.older_than_days is None:
-            return
-        days = max(timedelta(days=keep.older_than_days), RECORD_MIN_AGE)
-        for name, run_id in services.retained.stubs_before(services.clock.now() - days):
-            if services.clock.now() >= self._until:
-                return
-            held = self._find(run_id)
-            if held is not None and Part.RUNS in (held.record.cleaned or {}):
-                services.retained.remove(record_object(run_id))
-            services.retained.remove(name)
-
     def _find(self, run_id: str) -> Held | None:
-        """The record; None without one, or if it is damaged.
-
-        Raises:
-            RecordUnsupported: a newer release wrote it, which may say what it started from.
-        """
+        """The record; None without one, or if it is damaged."""
         try:
             return self._services.ledger.find(run_id)
-        except RecordUnsupported:
+        except RecordUnsupported:  # by a newer release: what it started from must stay
             raise
         except RecordDamaged as damaged:
             self.damaged.append(damaged)
@@ -200,6 +179,5 @@ class _Cleaning:
         if Part.RUNS in parts:
             for name in services.retained.objects_beside(held.record):
                 services.retained.remove(name)
-            services.retained.mark_stub(run_id, now)
             services.ledger.replace(held, tombstone(held.record, now, attempt))
         return True

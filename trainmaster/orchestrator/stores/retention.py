@@ -1,7 +1,6 @@
 """The round of the policy's retention, and the objects that it removes."""
 
 from collections.abc import Iterator
-from datetime import datetime
 from functools import partial
 from itertools import islice
 
@@ -72,18 +71,6 @@ class Retained(Removable):
         """The names of the newest rows in the index, or of those behind `after`, each with its row if it can be read."""
         for listed in islice(self.objects.listing(self.bucket, INDEX_PREFIX, after), most):
             yield listed.name, parse_row(listed.name, listed.metadata)
-
-    def mark_stub(self, run_id: str, removed_at: datetime) -> None:
-        """Note that only a stub of the record will be left. Safe to repeat."""
-        self._mark(names.stub_object(removed_at, run_id))
-
-    def stubs_before(self, moment: datetime) -> Iterator[tuple[str, str]]:
-        """The run ids of the stubs made on days before this one, each behind the name of its note; oldest first."""
-        first_kept = names.stub_object(moment, "")
-        for listed in self.objects.listing(self.bucket, names.STUBS_PREFIX):
-            if listed.name >= first_kept:
-                return
-            yield listed.name, listed.name.rpartition("/")[2]
 
     def objects_beside(self, record: RunRecord) -> Iterator[str]:
         """The objects of the ledger that belong to the run, but for its record.

@@ -1,4 +1,4 @@
-"""`trainmaster demo`: a request, a tuning or a retraining from its event to its model, on this machine."""
+"""`trainmaster demo`: a request, a tuning, a retraining or a script from its event to its model, on this machine."""
 
 import json
 import os
@@ -15,38 +15,45 @@ from trainmaster.resources import ROOT
 
 _NEEDED = ("tensorflow", "tensorflow_datasets")
 """Packages that the extra `tensorflow` brings."""
-FOLDERS = {"training": "demo", "tuning": "demo-tuning", "retraining": "demo-retrain"}
+LIGHT = "light"
+FOLDERS = {"training": "demo", "tuning": "demo-tuning", "retraining": "demo-retrain", LIGHT: "demo-light"}
 """By demo, where its local stack keeps its state."""
 QUICK_TICKS = ("--tick-s", "2")  # the cloud's tick comes once a minute
 
 
 @click.command()
 @click.argument(
-    "name", metavar="[training|tuning|retraining]", type=click.Choice([*FOLDERS]), default="training"
+    "name", metavar="[training|tuning|retraining]", type=click.Choice([*FOLDERS][:-1]), required=False
+)
+@click.option(
+    "--light", is_flag=True, help="train the script of `trainmaster init` instead, without TensorFlow"
 )
 @click.option("--state", type=Path, metavar="DIR", help="folder of the demo's stack, emptied at the start")
-def demo(name: str, state: Path | None) -> int:
+def demo(name: str | None, light: bool, state: Path | None) -> int:
     """Watch a request become a trained model, six trials search for the best one, or new data train the next champion.
 
-    It starts a local stack, runs the commands that it shows, and stops the stack.
+    It starts a local stack, runs the commands that it shows, and stops the stack. With --light, a small script trains
+    twice, in seconds, and the better model becomes champion.
 
     Exit status: 0 if everything it shows holds, else 1.
     """
-    if any(find_spec(package) is None for package in _NEEDED):
+    if name and light:
+        raise click.UsageError(f"--light is a demo of its own: leave out {name!r} or --light.")
+    name = LIGHT if light else name or "training"
+    if not light and any(find_spec(package) is None for package in _NEEDED):
         raise click.ClickException(f"The demo {name} needs more packages: {install_command(['tensorflow'])}")
     from rich.console import Console
 
-    from trainmaster.cli.demo.plays import PREPARED_DATA, play_retraining, play_training, play_tuning
+    from trainmaster.cli.demo.plays import PLAYS, PREPARED_DATA
     from trainmaster.cli.demo.stage import DemoFailed, fresh_stage
     from trainmaster.cli.stack.process import StackFailed
 
-    play = {"training": play_training, "tuning": play_tuning, "retraining": play_retraining}[name]
     # Isolated replicas do not see folders of this machine.
     isolation = ("--isolation", "none") if os.environ.get(PREPARED_DATA) else ()
     folder = state or Path(".trainmaster") / FOLDERS[name]
     try:
         with fresh_stage(Console(highlight=False), folder, *QUICK_TICKS, *isolation) as stage:
-            play(stage)
+            PLAYS[name](stage)
     except (DemoFailed, StackFailed) as problem:
         raise click.ClickException(str(problem)) from problem
     return ExitStatus.DONE

@@ -1,8 +1,8 @@
-"""The three demos, each as the commands that a user would type."""
+"""The demos, each as the commands that a user would type."""
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from trainmaster.orchestrator.core.champions.champion import Verdict
 PREPARED_DATA = "TFDS_DATA_DIR"
 """The variable that names a folder with the real data sets, which the first two demos then train on."""
 DATA_URI = "gs://${project}-datasets/tfds"  # in the requests
+STARTER = "starter"  # of the request that `trainmaster init` writes
 MODEL_NAME = "horses-retrain"  # of the request and the rule of the retraining
 DATASET = "horses_or_humans"
 MANIFEST_NAME = "export.json"
@@ -38,6 +39,24 @@ def play_tuning(stage: DemoStage) -> None:
     run_id = _train(stage, "demo_tuning.yaml", f"--dataset={DATASET}", "--examples=240")
     stage.run_verb("study", run_id)
     stage.run_verb("study", run_id, "--html", stage.state / "study.html")
+
+
+def play_light(stage: DemoStage) -> None:
+    """A script trains briefly, then longer; the second model is better, and becomes champion in place of the first."""
+    project = stage.state / "project"
+    stage.run_verb("init", project)
+    # Inside a checkout, its folder alone is the project.
+    brief = ("--epochs=1", "--learning_rate=0.001")
+    first = stage.submit(project / "request.yaml", "--root", project, "--", *brief)
+    stage.run_verb("watch", first)
+    second = stage.submit(first, "--", "--epochs=20", verb="again")
+    stage.run_verb("watch", second)
+    stage.run_verb("champions", "show", STARTER)
+    considered = find_champion(stage.clients, STARTER).champion.considered
+    if [(verdict.run_id, verdict.promoted) for verdict in considered] != [(first, True), (second, True)]:
+        raise DemoFailed(
+            "Both runs should have been promoted, one after the other; the table above says why not."
+        )
 
 
 def _train(stage: DemoStage, request_name: str, *data: str) -> str:
@@ -158,3 +177,12 @@ def _errors_to(log: Path) -> Iterator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
+
+
+PLAYS: Mapping[str, Callable[[DemoStage], None]] = {
+    "training": play_training,
+    "tuning": play_tuning,
+    "retraining": play_retraining,
+    "light": play_light,
+}
+"""By the name of the demo."""

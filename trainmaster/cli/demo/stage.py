@@ -57,9 +57,9 @@ class DemoStage:
         """
         self._run(words, stdout=None)
 
-    def submit(self, request: Path) -> str:
-        """Submit the request as `run_verb` would, and return the run's id."""
-        run_id = self._run(["submit", request], stdout=subprocess.PIPE).strip()
+    def submit(self, *words: str | Path, verb: str = "submit") -> str:
+        """Submit a request as `run_verb` would, or with the verb `again` a run's, and return the run's id."""
+        run_id = self._run([verb, *words], stdout=subprocess.PIPE).strip()
         self.say(run_id)
         return run_id
 

@@ -129,7 +129,7 @@ def test_a_plan_shows_the_pool_first_and_what_it_saves(context: Served, tmp_path
 
 
 def test_the_page_about_deployments_shows_every_command_with_the_policy_that_it_needs(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "how-to" / "deploy.md").read_text()
+    text = (ROOT / "docs" / "how-to" / "share-a-deployment.md").read_text()
     section = text.partition("## Machines that stay between runs\n")[2].partition("\n## ")[0]
     policy, commands = (part.partition("```")[0] for part in re.split("```(?:yaml|sh)\n", section)[1:])
     with a_context(tmp_path, yaml.safe_load(policy)["pools"]) as context:

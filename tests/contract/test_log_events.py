@@ -145,6 +145,6 @@ def test_a_refusal_and_a_running_job_have_no_event_name(world: World) -> None:
     assert {each.event for each in world.reconcile()} == {None}
 
 
-def test_the_runbook_lists_every_name() -> None:
-    text = (ROOT / "docs/how-to/runbook.md").read_text()
+def test_the_page_of_log_lines_has_every_name() -> None:
+    text = (ROOT / "docs/reference/log-lines.md").read_text()
     assert all(f"| `{event}` |" in text for event in LogEvent)

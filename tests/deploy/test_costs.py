@@ -1,4 +1,4 @@
-"""The table of idle costs in docs/how-to/deploy.md follows from the configuration."""
+"""The table of idle costs in docs/reference/deployment.md follows from the configuration."""
 
 import re
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class Row:
 
 def table() -> dict[str, Row]:
     """The rows by their items, without the last one, which is their sum."""
-    text = (ROOT / "docs/how-to/deploy.md").read_text().split("### An idle deployment", 1)[1]
+    text = (ROOT / "docs/reference/deployment.md").read_text().split("### An idle deployment", 1)[1]
     lines = [
         line
         for line in text.split("How reliable these numbers are", 1)[0].splitlines()
@@ -132,7 +132,7 @@ def test_every_cost_is_its_amount_at_its_price() -> None:
 
 
 def test_the_sum_is_the_sum() -> None:
-    text = (ROOT / "docs/how-to/deploy.md").read_text()
+    text = (ROOT / "docs/reference/deployment.md").read_text()
     total = sum(each.cost for each in table().values())
     assert f"| **all** | | | **${total:.2f}** | |" in text
     assert f"at most about **${total:.1f}0 a month**" in text

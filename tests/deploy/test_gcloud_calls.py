@@ -147,7 +147,7 @@ def test_a_build_may_make_every_call() -> None:
 
 
 def test_the_guide_names_the_same_roles() -> None:
-    guide = (ROOT / "docs/how-to/deploy.md").read_text()
+    guide = (ROOT / "docs/reference/deployment.md").read_text()
     section = guide.split("### Permissions of the deployer", 1)[1]
     table = section[section.index("| role |") :].split("\n\n", 1)[0]
     assert set(re.findall(r"`(roles/[\w.]+)`", table)) == set(DEPLOYER)

@@ -140,7 +140,7 @@ def test_a_pool_that_only_the_organisation_can_judge_gets_a_warning(cloud: Cloud
 
 def test_the_guide_lists_every_policy() -> None:
     guide = (
-        (ROOT / "docs/how-to/deploy.md")
+        (ROOT / "docs/reference/deployment.md")
         .read_text()
         .split("### Organisation policies", 1)[1]
         .split("\n## ")[0]

@@ -139,7 +139,7 @@ def policy_findings(names: Names) -> tuple[list[str], list[str]]:
     if unread:
         warnings.append(
             f"the organisation's policies were not checked ({unread[0]}): roles/orgpolicy.policyViewer may read them; "
-            "docs/how-to/deploy.md, section Organisation policies, lists those that stop a deployment"
+            "docs/reference/deployment.md, section Organisation policies, lists those that stop a deployment"
         )
     return faults, warnings
 

@@ -1,7 +1,7 @@
 """Names of the log lines that metrics count. Unlike the text of `message`, they are a stable interface.
 
 trainmaster/deploy/terraform/plan/monitoring.tf filters on them, and users' metrics and alerts may do so too:
-docs/how-to/runbook.md lists them. A new name is an addition; renaming or removing one is a breaking change.
+docs/reference/log-lines.md lists them. A new name is an addition; renaming or removing one is a breaking change.
 """
 
 from enum import StrEnum, unique

@@ -6,7 +6,7 @@ terraform {
   required_version = ">= 1.7"
 
   required_providers {
-    # Exact versions, so that deployments are reproducible. docs/how-to/deploy.md explains how to change them and how
+    # Exact versions, so that deployments are reproducible. docs/reference/deployment.md explains how to change them and how
     # to create a lock file, which adds their checksums.
     google = {
       source  = "hashicorp/google"

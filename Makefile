@@ -3,6 +3,7 @@
 PYTHON ?= python3
 PY     := .venv/bin/python
 STAMP  := .venv/.installed-from-lock
+PUBLISH := build/publish/bin/python
 
 # The tests of a file run on one worker, because they share what they start, and so do the files of one stack
 # (tests/scheduling.py), in the order of tests/conftest.py.
@@ -13,7 +14,7 @@ WORKERS := -n $(shell expr $(CORES) + 1) --maxprocesses 4 --dist loadfile --no-l
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST  := $(PY) -m pytest --by-part --quiet $(WORKERS)
 
-.PHONY: help setup demo demo-tuning demo-retrain test test-stack test-fast check format stage deploy undeploy doctor first-day image bench screenshots lock clean
+.PHONY: help setup demo demo-tuning demo-retrain test test-stack test-fast check format stage deploy undeploy doctor first-day image bench site release screenshots lock clean
 
 help:          ## this list
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -90,6 +91,22 @@ bench: $(STAMP) ## every benchmark, one after the other; bench/README.md has the
 	$(PY) bench/fuzz.py
 	$(PY) bench/fuzz.py --surfaces
 	$(PY) bench/upload_flood.py
+
+$(PUBLISH): tools/publish.txt
+	@$(PY) -m venv --clear build/publish
+	@$@ -m pip install --quiet --require-hashes --requirement tools/publish.txt
+	@touch $@
+
+site: $(STAMP) $(PUBLISH) ## the pages of docs/ as a site with search, in build/site
+	@$(PUBLISH) -m tools.site
+
+release: $(STAMP) $(PUBLISH) ## wheel, source distribution and list of packages, in build/dist
+	@rm -rf build/dist build/released
+	@$(PY) -m hatchling build --directory build/dist
+	@$(PY) -m venv --without-pip build/released
+	@sed -E '/^ +--hash/d; s/ \\$$//' requirements.lock > build/released/versions.txt  # the wheel has no hash there
+	@$(PY) -m pip --python build/released install --quiet --constraint build/released/versions.txt build/dist/*.whl
+	@$(PUBLISH) -m cyclonedx_py environment --output-reproducible --output-file build/dist/sbom.cdx.json build/released
 
 screenshots: $(STAMP) ## pictures of every page of the console, into build/pictures; renews those that docs/ shows; needs Chromium
 	$(PY) -m tests.web.browser.screenshots

@@ -30,6 +30,7 @@ EXPORTS = {
     "trainer": "trainer/requirements-cpu.txt",
     "trainer-cuda": "trainer/requirements-cuda.txt",
     "image": "trainer/installer.txt",
+    "publish": "tools/publish.txt",
 }
 PYTHONS = ((3, 11), (3, 12), (3, 13))
 PLATFORMS = [

@@ -19,7 +19,7 @@ import requests
 
 IMAGES: Mapping[str, tuple[str, ...]] = {
     "python:3.11-slim": ("cloudbuild.yaml", "Dockerfile"),
-    "python:3.11": ("cloudbuild.yaml",),
+    "python:3.11": ("cloudbuild.yaml", "tools/cloudbuild-release.yaml"),
     "gcr.io/cloud-builders/docker:latest": ("cloudbuild.yaml",),
     "gcr.io/google.com/cloudsdktool/google-cloud-cli:stable": ("cloudbuild.yaml",),
 }

@@ -42,6 +42,18 @@ def test_cloud_build_takes_every_line(build: dict[str, Any]) -> None:
     assert build["artifacts"]["objects"]["paths"] == ["trainer-image.txt"]
 
 
+def test_cloud_build_takes_the_release_and_gives_it_the_image_of_the_other_builds(
+    build: dict[str, Any],
+) -> None:
+    release = yaml.safe_load((ROOT / "tools" / "cloudbuild-release.yaml").read_text())
+    assert api("cloudbuild.v1").request_faults("POST", "/v1/projects/p/builds", release) == []
+    assert {each["name"] for each in release["steps"]} == {build["substitutions"]["_PYTHON_IMAGE"]}
+    assert release["serviceAccount"] == build["serviceAccount"]
+    assert release["substitutions"].items() <= build["substitutions"].items()
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(release["steps"][0]["args"]) <= targets
+
+
 def test_every_variable_is_known_and_resolves_to_text_without_variables(build: dict[str, Any]) -> None:
     values = substitutions(build)
     assert not [value for value in values.values() if "$" in value]

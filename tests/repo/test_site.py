@@ -113,17 +113,17 @@ def test_a_link_to_a_heading_that_does_not_exist_ends_the_build(site: Path, tmp_
 def test_what_a_page_links_to_outside_of_docs_is_copied_and_linked(tmp_path: Path) -> None:
     root, copies = tmp_path / "root", tmp_path / "copies"
     for name, text in {
-        "docs/how-to/page.md": "[a](../../more/a.yaml) [folder](../../more) [b](../../B.md#b)\n- an item\n",
+        "docs/how-to/sweeps.md": "[a](../../more/a.yaml) [folder](../../more) [b](../../B.md#b)\n- an item\n",
         "more/a.yaml": "a: 1\n",
-        "B.md": "# B\n[page](docs/how-to/page.md)\n```\n[c](none.md)\n```\n",
+        "B.md": "# B\n[page](docs/how-to/sweeps.md)\n```\n[c](none.md)\n```\n",
     }.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     copy_pages(root, copies)
-    assert (copies / "how-to/page.md").read_text() == (
+    assert (copies / "how-to/sweeps.md").read_text() == (
         "[a](../repository/more/a.yaml) [folder](../repository/more/README.md) [b](../repository/B.md#b)\n\n- an item\n"
     )
     assert "- [a.yaml](a.yaml)" in (copies / "repository/more/README.md").read_text()
     assert (copies / "repository/more/a.yaml").read_text() == "a: 1\n"
-    assert "[page](../how-to/page.md)" in (copies / "repository/B.md").read_text()
+    assert "[page](../how-to/sweeps.md)" in (copies / "repository/B.md").read_text()
     assert not (copies / "repository/none.md").exists()

@@ -36,7 +36,7 @@ def test_the_variant_for_gpus_has_the_packages_of_the_other_and_cuda() -> None:
     assert (int(major), int(minor)) < (9, 11), "the V100 of the codelabs needs an older one"
 
 
-@pytest.mark.parametrize("path", ["requirements.lock", *EXPORTS, CUDA])
+@pytest.mark.parametrize("path", ["requirements.lock", "tools/publish.txt", *EXPORTS, CUDA])
 def test_every_locked_package_has_a_hash_and_no_index_is_named(path: str) -> None:
     text = (ROOT / path).read_text()
     for block in re.split(r"\n(?=\S)", text.strip()):

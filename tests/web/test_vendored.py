@@ -32,6 +32,24 @@ def test_every_vendored_file_is_described() -> None:
     assert scripts == {each["file"] for each in FILES}
 
 
+def test_the_notice_and_the_list_inside_the_wheel_have_every_vendored_file() -> None:
+    root = Path(__file__).resolve().parents[2]
+    listed = json.loads((root / "trainmaster" / "web" / "vendored.cdx.json").read_text())["components"]
+    described = {
+        (f"pkg:npm/{each['package']}@{each['version']}", each["licence"], each["sha256"]) for each in FILES
+    }
+    assert described == {
+        (each["purl"], each["licenses"][0]["license"]["id"], each["hashes"][0]["content"]) for each in listed
+    }
+    for_tests = json.loads((root / "tests" / "web" / "browser" / "vendor" / "vendored.json").read_text())[
+        "files"
+    ]
+    notice = (root / "NOTICE").read_text()
+    assert [
+        each for each in (*FILES, *for_tests) if each["version"] not in notice or each["file"] not in notice
+    ] == []
+
+
 # A study in one file has its scripts and style inside, allowed by their hashes: tests/cli/study.
 OF_PAGES = sorted(set(TEMPLATES.rglob("*.html")) - {TEMPLATES / "study_file.html"})
 

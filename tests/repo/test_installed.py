@@ -1,6 +1,8 @@
 """The wheel in an empty environment, used in an empty folder outside the checkout."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -9,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from uv import find_uv_bin
 
 from tests.environments import compile_packages, run_uv
 from trainmaster.version import VERSION
+from trainstack.jobs.images.indexes import settings_of_uv
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -53,6 +57,17 @@ def clean() -> dict[str, str]:
     return {"PATH": "/usr/bin:/bin", "HOME": home, "LANG": "C.UTF-8", "TRAINMASTER_CONFIG": settings}
 
 
+def other_pythons() -> dict[str, str]:
+    """Each supported Python that this machine has, but the one of these tests: on the path, or of pyenv."""
+    minors = [minor for minor in range(11, 15) if minor != sys.version_info.minor]
+    home = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = {
+        f"3.{minor}": [*map(str, home.glob(f"3.{minor}.*/bin/python")), shutil.which(f"python3.{minor}")]
+        for minor in minors
+    }
+    return {name: next(filter(None, paths), "") for name, paths in found.items()}
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from the source distribution, as an index would build it; the tools are those of this environment."""
@@ -89,6 +104,45 @@ def test_the_wheel_of_the_source_distribution_is_that_of_the_checkout(wheel: Pat
         f"trainmaster-{VERSION}.dist-info",
     }
     assert not [name for name in names[0] if "__pycache__" in name or "tests" in name.split("/")]
+
+
+@pytest.mark.parametrize(("version", "python"), other_pythons().items(), ids=lambda each: each)
+def test_every_supported_python_gets_from_nothing_to_a_champion(
+    wheel: Path, tmp_path: Path, version: str, python: str
+) -> None:
+    """As `uvx --from` does it: a new environment without TensorFlow, and the demo in an empty folder."""
+    if not python:
+        pytest.skip(f"no Python {version} on the path, and none of pyenv")
+    command = ["tool", "run", "--isolated", "--python", python, "--from", str(wheel)]
+    settings = settings_of_uv(os.environ, home=Path.home())
+    done = subprocess.run(
+        [find_uv_bin(), *command, "trainmaster", "demo", "--light"], cwd=tmp_path, env=settings.environment,
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("Record closed  succeeded") == 2
+    assert re.search(r"promoted +val_accuracy 0\.99\d beats 0\.88", done.stdout)
+
+
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
+def test_every_package_of_the_wheel_has_a_wheel_for_every_supported_python(
+    wheel: Path, python: str, tmp_path: Path
+) -> None:
+    run_uv(
+        "pip", "install", "--dry-run", "--python-version", python, "--only-binary", ":all:",
+        "--target", str(tmp_path), str(wheel),
+    )  # fmt: skip
+
+
+def test_the_source_distribution_installs_the_same_version(wheel: Path, tmp_path: Path) -> None:
+    run_uv("venv", "--python", sys.executable, str(tmp_path / "venv"))
+    (source,) = wheel.parent.glob("*.tar.gz")
+    run_uv("pip", "install", "--no-deps", "--python", str(tmp_path / "venv"), str(source))
+    done = subprocess.run(
+        [str(tmp_path / "venv" / "bin" / "python"), "-c", "import importlib.metadata as m; print(m.version('trainmaster'))"],
+        cwd=tmp_path, env=clean(), check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout == f"{VERSION}\n"
 
 
 def test_pytest_finds_the_plugin_of_the_package(installed: Installed) -> None:

@@ -66,6 +66,13 @@ def test_every_page_is_on_the_site_as_html_and_as_markdown(site: Path) -> None:
 
 
 @pytest.mark.slow(seconds=1)
+def test_no_page_shows_markdown_that_mkdocs_did_not_understand(site: Path) -> None:
+    pages = {path.parent.name: path.read_text() for path in site.rglob("index.html")}
+    left = re.compile(r"<p>(?:(?!</p>).)*?(?:\n(?:- |\| |\d+\. )|```)", re.DOTALL)
+    assert {name: found[0][-200:] for name, text in pages.items() if (found := left.search(text))} == {}
+
+
+@pytest.mark.slow(seconds=1)
 def test_llms_txt_lists_the_pages_of_the_index_in_its_order(site: Path) -> None:
     text = (site / "llms.txt").read_text()
     assert text.startswith("# Trainmaster\n\n> ")
@@ -113,7 +120,7 @@ def test_a_link_to_a_heading_that_does_not_exist_ends_the_build(site: Path, tmp_
 def test_what_a_page_links_to_outside_of_docs_is_copied_and_linked(tmp_path: Path) -> None:
     root, copies = tmp_path / "root", tmp_path / "copies"
     for name, text in {
-        "docs/how-to/sweeps.md": "[a](../../more/a.yaml) [folder](../../more) [b](../../B.md#b)\n- an item\n",
+        "docs/how-to/sweeps.md": "[a](../../more/a.yaml) [folder](../../more) [b](../../B.md#b)\n\n**More.**\n- an item\n",
         "more/a.yaml": "a: 1\n",
         "B.md": "# B\n[page](docs/how-to/sweeps.md)\n```\n[c](none.md)\n```\n",
     }.items():
@@ -121,7 +128,7 @@ def test_what_a_page_links_to_outside_of_docs_is_copied_and_linked(tmp_path: Pat
         (root / name).write_text(text)
     copy_pages(root, copies)
     assert (copies / "how-to/sweeps.md").read_text() == (
-        "[a](../repository/more/a.yaml) [folder](../repository/more/README.md) [b](../repository/B.md#b)\n\n- an item\n"
+        "[a](../repository/more/a.yaml) [folder](../repository/more/README.md) [b](../repository/B.md#b)\n\n**More.**\n\n- an item\n"
     )
     assert "- [a.yaml](a.yaml)" in (copies / "repository/more/README.md").read_text()
     assert (copies / "repository/more/a.yaml").read_text() == "a: 1\n"

@@ -24,16 +24,12 @@ def build_site() -> int:
     """Build this version's folder with the MkDocs of this Python, and return its exit status."""
     summary = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["description"]
     shutil.rmtree(SOURCE, ignore_errors=True)
-    pages, settings, site, sections = (
-        SOURCE / "pages",
-        SOURCE / "mkdocs.json",
-        SITE / VERSION,
-        read_sections(ROOT),
-    )
+    pages, site, sections = SOURCE / "pages", SITE / VERSION, read_sections(ROOT)
     copy_pages(ROOT, pages)
     (pages / "llms.txt").write_text(llms_txt(sections, summary))
     nav = [{heading: [{title: path} for title, path, _ in listed]} for heading, listed in sections.items()]
     here = {"docs_dir": str(pages), "site_dir": str(site), "nav": [{"Contents": INDEX}, *nav]}
+    settings = SOURCE / "mkdocs.json"
     settings.write_text(json.dumps({"INHERIT": str(ROOT / "tools/site/mkdocs.yml"), **here}))  # JSON is YAML
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(settings)]
     done = subprocess.run(command, check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})

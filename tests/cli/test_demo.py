@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from tests.command import trainmaster
 from trainmaster.cli.demo.plays import broken_claims
 from trainmaster.cli.demo.stage import DemoFailed, DemoStage, make_fresh
 from trainmaster.client.clients import Clients
@@ -21,6 +22,12 @@ def test_a_folder_that_no_demo_made_is_refused_and_kept(tmp_path: Path) -> None:
     with pytest.raises(DemoFailed, match="contains something other"):
         make_fresh(tmp_path)
     assert (tmp_path / "thesis.tex").exists()
+
+
+def test_the_light_demo_takes_no_name(tmp_path: Path) -> None:
+    done = trainmaster("demo", "tuning", "--light", cwd=tmp_path, environment={})
+    assert done.status == 2
+    assert "leave out 'tuning' or --light" in done.err
 
 
 def test_the_last_demo_is_cleared_away(tmp_path: Path) -> None:

@@ -57,15 +57,18 @@ def clean() -> dict[str, str]:
     return {"PATH": "/usr/bin:/bin", "HOME": home, "LANG": "C.UTF-8", "TRAINMASTER_CONFIG": settings}
 
 
-def other_pythons() -> dict[str, str]:
-    """Each supported Python that this machine has, but the one of these tests: on the path, or of pyenv."""
-    minors = [minor for minor in range(11, 15) if minor != sys.version_info.minor]
+def pythons() -> dict[str, str]:
+    """Each supported Python that this machine has: that of these tests, others on the path or of pyenv; else ""."""
     home = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     found = {
-        f"3.{minor}": [*map(str, home.glob(f"3.{minor}.*/bin/python")), shutil.which(f"python3.{minor}")]
-        for minor in minors
+        f"3.{minor}": [
+            *map(str, sorted(home.glob(f"3.{minor}.*/bin/python"))),
+            shutil.which(f"python3.{minor}"),
+        ]
+        for minor in range(11, 15)
     }
-    return {name: next(filter(None, paths), "") for name, paths in found.items()}
+    found[f"3.{sys.version_info.minor}"] = [sys.executable]
+    return {version: next(filter(None, paths), "") for version, paths in found.items()}
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +109,7 @@ def test_the_wheel_of_the_source_distribution_is_that_of_the_checkout(wheel: Pat
     assert not [name for name in names[0] if "__pycache__" in name or "tests" in name.split("/")]
 
 
-@pytest.mark.parametrize(("version", "python"), other_pythons().items(), ids=lambda each: each)
+@pytest.mark.parametrize(("version", "python"), pythons().items(), ids=lambda each: each)
 def test_every_supported_python_gets_from_nothing_to_a_champion(
     wheel: Path, tmp_path: Path, version: str, python: str
 ) -> None:
@@ -124,7 +127,7 @@ def test_every_supported_python_gets_from_nothing_to_a_champion(
     assert re.search(r"promoted +val_accuracy 0\.99\d beats 0\.88", done.stdout)
 
 
-@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
+@pytest.mark.parametrize("python", pythons())
 def test_every_package_of_the_wheel_has_a_wheel_for_every_supported_python(
     wheel: Path, python: str, tmp_path: Path
 ) -> None:

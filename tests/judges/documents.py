@@ -9,6 +9,7 @@ _RESOURCES = tuple(
     f"projects.locations.{name}"
     for name in (
         "trainingPipelines.", "models.upload", "models.get", "models.list", "models.patch", "models.delete", "models.merge",
+        *(f"endpoints.{verb}" for verb in ("create", "get", "list", "patch", "delete", "deployModel", "undeployModel")),
         "metadataStores.", "tensorboards.", "persistentResources.",
     )
 )  # fmt: skip

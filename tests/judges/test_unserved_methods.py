@@ -42,8 +42,8 @@ def is_served(name: str, method: str, verb: str, path: str) -> bool:
 
     Methods of ACLs are refused in the service's own words, and operations are found by the owner alone.
     """
-    of_models = ("projects.locations.models.operations.get", "projects.locations.models.operations.wait")
-    if "AccessControls." in method or method in ("projects.locations.operations.get", *of_models):
+    operations = r"projects\.locations\.((models|endpoints)\.)?operations\.(get|list|wait)"
+    if "AccessControls." in method or re.fullmatch(operations, method):
         return True
     match SERVICES[name]:
         case "storage":

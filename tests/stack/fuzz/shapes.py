@@ -153,6 +153,16 @@ _BODIES: dict[str, dict[str, Any]] = {
         "trainingTaskInputs": {"workerPoolSpecs": _SPEC["workerPoolSpecs"]},
     },
     "UploadModel": {"model": {"displayName": "a model", "labels": {"a": "b"}, "versionAliases": ["live"]}, "modelId": "m"},
+    "CreateEndpoint": {"displayName": "an endpoint", "labels": {"a": "b"}},
+    "UpdateEndpoint": {"displayName": "an endpoint", "trafficSplit": {"1": 100}, "etag": "e"},
+    "DeployModel": {
+        "deployedModel": {
+            "model": f"{PARENT}/models/m@1", "id": "1",
+            "dedicatedResources": {"machineSpec": {"machineType": "n1-standard-4"}, "minReplicaCount": 1},
+        },
+        "trafficSplit": {"0": 100},
+    },
+    "UndeployModel": {"deployedModelId": "1", "trafficSplit": {"1": 100}},
     "MergeVersionAliases": {"versionAliases": ["live", "-old"]},
     "CreatePersistentResource": {"resourcePools": [{"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "1"}]},
     "CreateContext": {"displayName": "a context", "schemaTitle": "system.Run", "metadata": {"a": 1, "b": {"c": [2]}}},

@@ -104,7 +104,7 @@ def test_every_route_of_the_others_is_closed_to_an_account_without_a_grant(
 
 
 def test_a_method_that_is_not_served_is_no_matter_of_grants(served: Served) -> None:
-    path = f"/v1/projects/{PROJECT}/locations/{REGION}/endpoints"
+    path = f"/v1/projects/{PROJECT}/locations/{REGION}/datasets"
     answers = [served.call("GET", "vertex", path, account) for account in ("", STRANGER)]
     assert [answer.json()["error"]["status"] for answer in answers] == ["UNIMPLEMENTED"] * 2
 
@@ -116,6 +116,8 @@ def test_a_refusal_names_the_permission_of_the_method_on_a_nested_resource(serve
         ("PATCH", "/metadataStores/default/contexts/c", "contexts.update"),
         ("GET", "/models/m@1:listVersions", "models.list"),
         ("GET", "/models/m/operations/1", "models.get"),
+        ("POST", "/endpoints/e:deployModel", "endpoints.deploy"),
+        ("GET", "/endpoints/e/operations", "operations.list"),
         ("POST", "/tensorboards/1/experiments/e/runs", "tensorboardRuns.create"),
     ):
         answer = served.call(

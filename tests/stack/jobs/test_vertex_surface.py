@@ -6,7 +6,7 @@ from trainstack.vertex.resources.methods import OPERATIONS, methods
 from trainstack.vertex.resources.rest import SURFACE
 
 SERVED = [method for service, method in methods() if service != OPERATIONS]
-OWN = {"$alt", "name", "parent", "context", "execution"}
+OWN = {"$alt", "name", "parent", "context", "execution", "endpoint"}
 """The older spelling of a parameter, and what bodies of gRPC have and those of REST have in their path."""
 
 

@@ -119,6 +119,26 @@ class StandardHandlers:
         self._store.put(operation)
         return operation
 
+    def operations(self, request: Message) -> Message:
+        """Those of a location, a model or an endpoint, newest first; at most as many as a page has."""
+        found = self._store.under(operations_pb2.Operation, f"{by_number(request.name)}/operations")
+        return operations_pb2.ListOperationsResponse(operations=found[:_MAX_PAGE])
+
+    def begin(self, method: str, response: Message, *, at: str, below: str) -> Message:
+        """As `done`, but the operation has its response only after `end`; `at` is the stored resource that waits."""
+        operation = self.done(method, response, below=below)
+        self._store.link(at, operation.name, operation.SerializeToString())
+        operation.done = False
+        operation.ClearField("response")
+        self._store.put(operation)
+        return operation
+
+    def end(self, at: str) -> None:
+        """Give the operations that wait at this resource their response, and remove it."""
+        for ended in self._store.links_of(at).values():
+            self._store.put(operations_pb2.Operation.FromString(ended))
+        self._store.remove(at)
+
     def _refuse_without(self, parent: str) -> None:
         """Raises `ApiError`: NOT_FOUND for a parent that is a resource and does not exist."""
         collection = "/".join(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from google.cloud.aiplatform_v1.types import (  # noqa: F401  # for `message_of`: all of `types` takes 12 MiB more
+    endpoint_service,
     job_service,
     lineage_subgraph,
     metadata_service,
@@ -32,6 +33,7 @@ KINDS = {
     ),
     "TrainingPipeline": ("PipelineService", "trainingPipelines", "Create Get List Cancel Delete"),
     "Model": ("ModelService", "models", "Get List Update Delete"),
+    "Endpoint": ("EndpointService", "endpoints", "Create Get List Update Delete"),
     "MetadataStore": ("MetadataService", "metadataStores", "Create Get List Delete"),
     "Context": ("MetadataService", "metadataStores/*/contexts", "Create Get List Update Delete"),
     "Execution": ("MetadataService", "metadataStores/*/executions", "Create Get List Update Delete"),
@@ -47,6 +49,8 @@ _MORE = (
     ("ModelService", "ListModelVersions", "GET /v1/{name=LOCATION/models/*}:listVersions", "ListModelVersionsResponse"),
     ("ModelService", "DeleteModelVersion", "DELETE /v1/{name=LOCATION/models/*}:deleteVersion", "Operation"),
     ("ModelService", "MergeVersionAliases", "POST /v1/{name=LOCATION/models/*}:mergeVersionAliases", "Model"),
+    ("EndpointService", "DeployModel", "POST /v1/{endpoint=ENDPOINT}:deployModel", "Operation"),
+    ("EndpointService", "UndeployModel", "POST /v1/{endpoint=ENDPOINT}:undeployModel", "Operation"),
     ("MetadataService", "AddContextArtifactsAndExecutions", "POST /v1/{context=CONTEXT}:addContextArtifactsAndExecutions",
      "AddContextArtifactsAndExecutionsResponse"),
     ("MetadataService", "AddContextChildren", "POST /v1/{context=CONTEXT}:addContextChildren", "AddContextChildrenResponse"),
@@ -59,10 +63,16 @@ _MORE = (
 )  # fmt: skip
 _OF_ALL_APIS = {"Operation": operations_pb2.Operation, "Empty": empty_pb2.Empty}
 OPERATIONS = "google.longrunning.Operations"
+_OF_OPERATIONS = (
+    ("GetOperation", "GET /v1/{name=PARENT/operations/*}", operations_pb2.Operation),
+    ("WaitOperation", "POST /v1/{name=PARENT/operations/*}:wait", operations_pb2.Operation),
+    ("ListOperations", "GET /v1/{name=PARENT}/operations", operations_pb2.ListOperationsResponse),
+)
 LOCATION = "projects/*/locations/*"
 _STORE = f"{LOCATION}/metadataStores/*"
 _VERBS = {"Get": "GET", "List": "GET", "Update": "PATCH", "Delete": "DELETE"}
 _LONG_RUNNING = (
+    "CreateEndpoint",
     "CreateMetadataStore",
     "CreatePersistentResource",
     "CreateTensorboard",
@@ -75,14 +85,14 @@ def methods() -> Iterator[tuple[str, Method]]:
     for kind, (service, names, verbs) in KINDS.items():
         for verb in verbs.split():
             yield service, _standard(verb, kind, f"{LOCATION}/{names}")
-    for name, rule in (("GetOperation", "GET"), ("WaitOperation", "POST")):
-        request = getattr(operations_pb2, f"{name}Request")
-        for parent in (LOCATION, f"{LOCATION}/models/*"):
-            path = f"{rule} /v1/{{name={parent}/operations/*}}{':wait' if rule == 'POST' else ''}"
-            yield OPERATIONS, method_from(path, name, request, operations_pb2.Operation)
+    for parent in (LOCATION, f"{LOCATION}/models/*", f"{LOCATION}/endpoints/*"):
+        for name, rule, answer in _OF_OPERATIONS:
+            request = getattr(operations_pb2, f"{name}Request")
+            yield OPERATIONS, method_from(rule.replace("PARENT", parent), name, request, answer)
     for service, name, rule, answer in _MORE:
         places = {
             "LOCATION": LOCATION,
+            "ENDPOINT": f"{LOCATION}/endpoints/*",
             "CONTEXT": f"{_STORE}/contexts/*",
             "EXECUTION": f"{_STORE}/executions/*",
         }

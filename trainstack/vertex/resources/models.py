@@ -1,4 +1,4 @@
-"""ModelService: models, their versions and aliases. No model is deployed here.
+"""ModelService: models, their versions and aliases.
 
 Source: https://cloud.google.com/vertex-ai/docs/model-registry/versioning and .../model-alias, and the comments of the
 google.cloud.aiplatform.v1 messages, read 2026-11. That missing files are refused, and in which words:
@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from google.longrunning import operations_pb2  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
@@ -47,7 +46,7 @@ class Models:
     def handlers(self) -> Mapping[str, Handler]:
         return {
             "UploadModel": self.upload,
-            "GetModel": lambda request: self._version(request.name),
+            "GetModel": lambda request: self.version(request.name),
             "ListModels": self.list_models,
             "ListModelVersions": self.list_versions,
             "UpdateModel": self.update,
@@ -64,13 +63,8 @@ class Models:
         """
         model = self.new_version(request)
         response = message_of("UploadModelResponse")(model=model.name, model_version_id=model.version_id)
-        operation = self._standard.done("UploadModel", response, parent=model.name, below=model.name)
         self._store.put(model, _upload_of(model))
-        self._store.link(_upload_of(model), operation.name, operation.SerializeToString())
-        operation.done = False
-        operation.ClearField("response")
-        self._store.put(operation)
-        return operation
+        return self._standard.begin("UploadModel", response, at=_upload_of(model), below=model.name)
 
     def settle(self) -> None:
         """End the uploads that had their time."""
@@ -79,9 +73,7 @@ class Models:
             if datetime.now(UTC) - began < timedelta(seconds=UPLOAD_S):
                 continue
             self.add(model)
-            for ended in self._store.links_of(_upload_of(model)).values():
-                self._store.put(operations_pb2.Operation.FromString(ended))
-            self._store.remove(_upload_of(model))
+            self._standard.end(_upload_of(model))
 
     def new_version(self, request: Message) -> Message:
         """The version that the request asks for, with its number; it is not added yet.
@@ -106,6 +98,8 @@ class Models:
         model.version_id = str(last + 1)
         self._store.link(model.name, "last", model.version_id.encode())
         model.version_create_time.GetCurrentTime()
+        if model.container_spec.image_uri:
+            model.supported_deployment_resources_types[:] = [_MODEL.DEDICATED_RESOURCES]
         return model
 
     def add(self, model: Message) -> None:
@@ -122,7 +116,7 @@ class Models:
 
     def list_versions(self, request: Message) -> Message:
         name = by_number(request.name).partition("@")[0]
-        return self._standard.page(request, self._versions(name)[::-1] or [self._version(name)])
+        return self._standard.page(request, self._versions(name)[::-1] or [self.version(name)])
 
     def update(self, request: Message) -> Message:
         """`MODEL` changes every version, `MODEL@VERSION` that one, in the fields that each may change.
@@ -136,16 +130,16 @@ class Models:
             found = ", ".join(request.update_mask.paths)
             message = f"update_mask: expected some of {', '.join(sorted(allowed))}, found {found!r}."
             raise InvalidArgumentError(message)
-        asked = self._version(name if version == "-" else request.model.name)
+        asked = self.version(name if version == "-" else request.model.name)
         if request.model.etag not in ("", asked.etag):
             raise ApiError(Status.ABORTED, f"{asked.name} has changed: its etag is {asked.etag!r}.")
         for model in self._versions(asked.name) if allowed is _OF_MODEL else [asked]:
             self._put(merged(model, request.model, request.update_mask))
-        return self._version(f"{asked.name}@{asked.version_id}")
+        return self.version(f"{asked.name}@{asked.version_id}")
 
     def merge_aliases(self, request: Message) -> Message:
         """Add aliases, which other versions lose, and remove those with a leading `-`."""
-        model = self._version(request.name)
+        model = self.version(request.name)
         removed = {alias[1:] for alias in request.version_aliases if alias.startswith("-")}
         added = [alias for alias in request.version_aliases if not alias.startswith("-")]
         if DEFAULT in removed:
@@ -155,13 +149,17 @@ class Models:
 
     def delete(self, request: Message) -> Message:
         name = by_number(request.name)
-        for model in self._versions(name) or [self._version(name)]:
+        models = self._versions(name) or [self.version(name)]
+        for model in models:
+            _refuse_deployed(model)
+        for model in models:
             self._store.remove(f"{model.name}@{model.version_id}")
         self._store.remove(name)
         return self._standard.done("Delete", empty_pb2.Empty(), parent=name)
 
     def delete_version(self, request: Message) -> Message:
-        model = self._version(request.name)
+        model = self.version(request.name)
+        _refuse_deployed(model)
         if DEFAULT in model.version_aliases:
             raise ApiError(
                 Status.FAILED_PRECONDITION,
@@ -181,8 +179,18 @@ class Models:
             message = f"Model directory {model.artifact_uri} is expected to contain exactly one of: [{', '.join(names)}]."
             raise ApiError(Status.FAILED_PRECONDITION, message)
 
-    def _version(self, name: str) -> Message:
-        """Of `MODEL`, the default version, of `MODEL@2` and `MODEL@alias` the one named."""
+    def refer(self, model: Message, deployments: Iterable[Message]) -> None:
+        """Save the version with other references to where it is deployed."""
+        model.ClearField("deployed_models")
+        model.deployed_models.extend(deployments)
+        self._store.put(model, f"{model.name}@{model.version_id}")
+
+    def version(self, name: str) -> Message:
+        """Of `MODEL`, the default version, of `MODEL@2` and `MODEL@alias` the one named.
+
+        Raises:
+            ApiError: NOT_FOUND.
+        """
         model_name, _, version = by_number(name).partition("@")
         for model in self._versions(model_name):
             if (version or DEFAULT) in (model.version_id, *model.version_aliases):
@@ -217,6 +225,12 @@ def _upload_of(model: Message) -> str:
     """Where the version is stored until its upload has ended."""
     place, _, model_id = model.name.partition("/models/")
     return f"{place}/{_UPLOADS}/{model_id}@{model.version_id}"
+
+
+def _refuse_deployed(model: Message) -> None:
+    if endpoints := ", ".join(each.endpoint for each in model.deployed_models):
+        message = f"{model.name}@{model.version_id} is deployed on {endpoints}; undeploy it first."
+        raise ApiError(Status.FAILED_PRECONDITION, message)
 
 
 def _faults(model: Message, model_id: str) -> Iterable[str]:

@@ -25,6 +25,7 @@ from trainstack.json_bodies import read_object
 from trainstack.surface import load_surface
 from trainstack.transcoding.method import Method
 from trainstack.tuning.service import TuningService
+from trainstack.vertex.resources.endpoints import Endpoints
 from trainstack.vertex.resources.handlers import JobHandlers, StandardHandlers
 from trainstack.vertex.resources.metadata import Metadata
 from trainstack.vertex.resources.methods import message_of, methods
@@ -48,11 +49,13 @@ class Resources:
         self._store, self._grants = ResourceStore(path), grants
         standard = StandardHandlers(self._store)
         self._models = models = Models(self._store, standard, buckets)
+        self._endpoints = Endpoints(self._store, standard, models, jobs.machine_types)
         self._persistent = PersistentResources(self._store, standard, jobs)
         self._pipelines = Pipelines(self._store, standard, models, jobs)
         handlers = {
             **standard.handlers(),
             **models.handlers(),
+            **self._endpoints.handlers(),
             **Metadata(self._store).handlers(),
             **self._pipelines.handlers(),
             **self._persistent.handlers(),
@@ -60,6 +63,7 @@ class Resources:
             **JobHandlers(tuning, standard).handlers(),
             "GetOperation": standard.operation,
             "WaitOperation": standard.operation,
+            "ListOperations": standard.operations,
         }
         self._methods = [
             (service, method, method.pattern, handlers[method.name]) for service, method in methods()
@@ -91,6 +95,7 @@ class Resources:
                 faults = SURFACE.query_faults(method.name, request.query_params)
                 self._persistent.settle()
                 self._models.settle()
+                self._endpoints.settle()
                 if service != "JobService":  # a job's validation finds those of its fields
                     self._pipelines.settle(by_number(f"projects/{project}/locations/{location}"))
                     faults += _body_faults(method, message)

@@ -147,6 +147,9 @@ def test_a_champion_is_scored_tried_out_registered_and_reported_in_slack(reader:
     for title in titles[5:]:
         reader.follow(title)
     assert first in reader.printed[-2]
+    served, returned = (re.findall(r"line@(\d) .* (\d+) %  +(\d+) % ", reader.printed[n]) for n in (-3, -2))
+    assert served[-1] == ("2", "0", "100")
+    assert returned[-2:] == [("2", "0", "100"), ("1", "100", "0")]
 
 
 def has_alias(reader: Reader, model_name: str, run_id: str) -> bool:

@@ -45,7 +45,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "Rules and models": {
         "rules": ("rules.rules_verb:rules", "List, apply, fire or remove the rules that start runs."),
-        "models": ("rules.champions:models", "List all models, with their runs and champions."),
+        "models": ("rules.champions:models", "List all models, or deploy registered ones on endpoints."),
         "champions": (
             "rules.champions:champions",
             "List the best models, approve one, or restore an earlier one.",

@@ -4,8 +4,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
+from importlib import import_module
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from trainmaster.client.context import Context
 from trainmaster.orchestrator.core.job_names import JobKind, job_kind, job_region
@@ -16,14 +17,10 @@ if TYPE_CHECKING:
     from google.auth.credentials import Credentials
     from google.auth.transport.requests import AuthorizedSession
     from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
-    from google.cloud.aiplatform_v1.services.persistent_resource_service import (
-        PersistentResourceServiceClient,
-    )
     from google.cloud.logging import Client as LoggingClient
     from google.cloud.storage import Client as StorageClient
     from google.pubsub_v1 import PublisherClient, SubscriberClient
 
-_Client = TypeVar("_Client")
 REQUESTS_TOPIC = "trainmaster-requests"
 """As in trainmaster/deploy/topology.yaml."""
 PUBLISH_WITHIN_S = 30.0
@@ -42,7 +39,7 @@ class Clients:
         self.storage_calls = 0
         """Requests to Cloud Storage so far: each is billed as one operation."""
         self._open = ExitStack()
-        self._regional: dict[tuple[object, str], Any] = {}
+        self._regional: dict[tuple[str, str], Any] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -89,32 +86,27 @@ class Clients:
         return self.jobs_of_region(self.context.region)
 
     def jobs_of_region(self, region: str) -> "JobServiceClient":
-        import_parts_of(*VERTEX_CLIENT)
-        from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
+        client: JobServiceClient = self.vertex("job_service", region)
+        return client
 
-        return self._in_region(region, JobServiceClient)
+    def vertex(self, service: str, region: str = "") -> Any:  # Any: one of several official clients
+        """The client of one of Vertex AI's services, such as `endpoint_service`, in a region or the context's.
 
-    def pools_of_region(self, region: str) -> "PersistentResourceServiceClient":
-        import_parts_of(*VERTEX_CLIENT)
-        from google.cloud.aiplatform_v1.services.persistent_resource_service import (
-            PersistentResourceServiceClient,
-        )
-
-        return self._in_region(region, PersistentResourceServiceClient)
-
-    def _in_region(self, region: str, kind: Callable[..., _Client]) -> _Client:
-        """The client of one of Vertex AI's services. Users whose credentials name no quota project use the context's."""
-        if (kind, region) not in self._regional:
+        Users whose credentials name no quota project use the context's.
+        """
+        region = region or self.context.region
+        if (service, region) not in self._regional:
+            import_parts_of(*VERTEX_CLIENT)
+            module = import_module(f"google.cloud.aiplatform_v1.services.{service}")
             project, options = self.context.project, _local(self.context.vertex_host)
             if not options:
                 host = f"{region}-aiplatform.googleapis.com"
                 credentials = default_credentials(project)
                 options = {"credentials": credentials, "client_options": {"api_endpoint": host}}
-            made: Any = kind(transport="rest", **options)
-            self._regional[(kind, region)] = made
+            made = getattr(module, f"{service.title().replace('_', '')}Client")(transport="rest", **options)
+            self._regional[service, region] = made
             self._open.callback(made.transport.close)
-        found: _Client = self._regional[(kind, region)]
-        return found
+        return self._regional[service, region]
 
     def read_job(self, name: str) -> Any:  # Any: proto-plus messages are untyped
         """The custom or tuning job of this resource name.

@@ -84,7 +84,7 @@ def list_pools(clients: "Clients", ids: Sequence[str] = ()) -> list[ListedPool]:
     found = {key: _pool_of_policy(pool, prices) for key, pool in rows.items()}
     for region in policy.region_names:
         place = location_name(clients.context.project, region)
-        for resource in clients.pools_of_region(region).list_persistent_resources(parent=place):
+        for resource in _service(clients, region).list_persistent_resources(parent=place):
             one = _pool_of(resource, prices)
             found[(one.id, region)] = replace(one, pool=rows.get((one.id, region)))
     known = {one.id for one in found.values()}
@@ -141,10 +141,7 @@ def create_pools(clients: "Clients", pools: Sequence[ListedPool]) -> Mapping[str
 
 
 def _create(clients: "Clients", pool: RunPool) -> Any:
-    from google.cloud.aiplatform_v1.types.persistent_resource import PersistentResource
-
-    accelerator = pool.accelerator or {}
-    machine = {f"accelerator_{key}": value for key, value in accelerator.items()}
+    machine = {f"accelerator_{key}": value for key, value in (pool.accelerator or {}).items()}
     resource = {
         "display_name": pool.id,
         "resource_pools": [
@@ -152,16 +149,14 @@ def _create(clients: "Clients", pool: RunPool) -> Any:
         ],
         "resource_runtime_spec": {"service_account_spec": {"enable_custom_service_account": True}},
     }
-    return clients.pools_of_region(pool.region).create_persistent_resource(
-        parent=location_name(clients.context.project, pool.region),
-        persistent_resource_id=pool.id,
-        persistent_resource=PersistentResource(resource),
-    )
+    place = location_name(clients.context.project, pool.region)
+    request = {"parent": place, "persistent_resource_id": pool.id, "persistent_resource": resource}
+    return _service(clients, pool.region).create_persistent_resource(request=request)
 
 
 def resize_pool(clients: "Clients", listed: ListedPool, count: int) -> Any:
     """Begin to give it `count` machines; the operation."""
-    client = clients.pools_of_region(listed.region)
+    client = _service(clients, listed.region)
     resource = client.get_persistent_resource(name=_name(clients, listed))
     resource.resource_pools[0].replica_count = count
     mask = {"paths": ["resource_pools.replica_count"]}
@@ -183,9 +178,13 @@ def delete_pools(clients: "Clients", pools: Sequence[ListedPool], *, cancels: bo
     if wrong:
         raise ClientRefused("\n".join(wrong))
     return {
-        one.id: clients.pools_of_region(one.region).delete_persistent_resource(name=_name(clients, one))
+        one.id: _service(clients, one.region).delete_persistent_resource(name=_name(clients, one))
         for one in pools
     }
+
+
+def _service(clients: "Clients", region: str) -> Any:
+    return clients.vertex("persistent_resource_service", region)
 
 
 def _name(clients: "Clients", listed: ListedPool) -> str:

@@ -1,9 +1,11 @@
-"""`trainmaster models` and `champions`: list all models; list the best ones, show one, and restore an earlier one."""
+"""`trainmaster models` and `champions`: list and serve models; list the best ones, show one, and restore an earlier one."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +15,10 @@ from trainmaster.cli.runs.following import order_survives_interrupt
 from trainmaster.cli.runs.ls import columns
 from trainmaster.cli.table import print_facts, print_table
 from trainmaster.cli.verb import (
+    JSON,
     NAME,
+    TABLE,
+    YAML,
     ContextGroup,
     output_option,
     print_for_programs,
@@ -34,20 +39,38 @@ from trainmaster.client.shown.champion_lines import (
 )
 from trainmaster.client.terminal import Fact, one_line
 from trainmaster.client.times import minute, span
+from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import in_team
+from trainmaster.orchestrator.core.policy.currency import money
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
     from trainmaster.client.rules.champions import ListedModel
+    from trainmaster.client.rules.serving import ServingEndpoint
     from trainmaster.orchestrator.core.champions.champion import Champion, Reign, Verdict
 
 LATEST = 5
 
 
-@click.command()
+class _ListsModels(ContextGroup):
+    """Without a verb, `ls`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        is_option = not args or args[0].startswith("-")
+        if is_option and not {*self.commands, *ctx.help_option_names}.intersection(args):
+            args = ["ls", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_ListsModels)
+def models() -> None:
+    """List all models, or serve registered ones on endpoints. Without a verb: list."""
+
+
+@models.command("ls")
 @output_option()
 @takes_context
-def models(clients: "Clients", output: str) -> int:
+def list_models(clients: "Clients", output: str) -> int:
     """List all models of the newest 20,000 runs, and those with a champion, which * marks.
 
     Costs a storage operation for each thousand runs, and one for each champion. `trainmaster champions` shows more of
@@ -95,6 +118,84 @@ def _champion_text(champion: "Champion") -> str:
     return ", ".join(
         filter(None, (f"{current.run_id} with {one_line(value_text(current))}", version_text(champion)))
     )
+
+
+@models.command(short_help="Serve a registered version of MODEL, or show what that would change and cost.")
+@click.argument("model")
+@click.option("--version", type=click.IntRange(min=1), help="default: the one with the alias champion")
+@click.option("--endpoint", metavar="ID", help="default: the model's, which is made if it does not exist")
+@click.option("--machine-type", "machine", metavar="TYPE", help="default: n1-standard-2, or by --accelerator")
+@click.option("--accelerator", "gpu", metavar="TYPE[:N]", help="GPUs of each replica, for example L4:1")
+@click.option("--min", "least", type=click.IntRange(1, 1000), help="fewest replicas; default: 1")
+@click.option("--max", "most", type=click.IntRange(1, 1000), help="most replicas; default: --min")
+@click.option("--traffic", "share", type=click.IntRange(1, 100), default=100, help="in percent; default: 100")
+@click.option(
+    "--back", "instead", flag_value="back", help="instead: all traffic to the model before this one"
+)
+@click.option("--undeploy", "instead", flag_value="idle", help="instead: remove the models without traffic")
+@click.option("--undeploy-all", "instead", flag_value="all", help="instead: remove every model")
+@click.option("--yes", is_flag=True, help="do it; else it is only shown, or asked for on a terminal")
+@click.option("--wait", is_flag=True, help="wait until it serves, in the cloud 10 to 40 minutes")
+@output_option(TABLE, JSON, YAML)
+@takes_team
+@takes_context_to_change
+def deploy(clients: "Clients", *, model: str, output: str, instead: str | None, **wish: Any) -> int:
+    """Show what is deployed on an endpoint, what would change, and what all of it costs a month; with --yes, change it.
+
+    The model that served before stays deployed without traffic, and costs the same, until --undeploy. Nothing of this
+    counts towards the policy's caps. It is done with your own credentials, which need the role roles/aiplatform.user.
+
+    Exit status: 0 done or only shown, 2 refused, 3 no such model or endpoint.
+    """
+    from trainmaster.client.rules.serving import ServingEndpoint
+
+    endpoint_id, yes, waits = (wish.pop(key) for key in ("endpoint", "yes", "wait"))
+    endpoint = ServingEndpoint(clients, model, endpoint_id)
+    if instead is None:
+        endpoint.plan_deployment(**wish)
+    elif instead == "back":
+        endpoint.plan_return()
+    else:
+        endpoint.plan_removal(every=instead == "all")
+    if not _is_confirmed(clients, endpoint, output, yes=yes):
+        return ExitStatus.DONE
+    if (operation := endpoint.apply()) is not None:
+        talk(f"Begun: {operation.operation.name}. Repeat this command to see how far it is.")
+        if waits:
+            operation.result(timeout=None)
+    return ExitStatus.DONE
+
+
+def _is_confirmed(clients: "Clients", endpoint: "ServingEndpoint", output: str, *, yes: bool) -> bool:
+    """Print the plan; whether it changes anything, and may."""
+    plan = endpoint.document
+    document: Any = encoded(plan)
+    if not print_for_programs(output, lambda: document):
+        print_table([_served_row(row, plan["currency"]) for row in plan["models"]])
+        cost = _a_month(plan["per_month"], plan["currency"])
+        talk(f"Endpoint {endpoint.id} then costs around the clock ({cost}), outside the policy's caps.")
+    if not plan["changes"]:
+        talk("There is nothing to change.")
+        return False
+    if not yes and output == TABLE and sys.stdin.isatty():
+        yes = click.confirm(f"Change it in {clients.context.title}?", err=True)
+    talk(f"Changing endpoint {endpoint.id}." if yes else "Nothing was changed. To change it, add --yes.")
+    return yes
+
+
+def _served_row(row: Mapping[str, Any], currency: str) -> dict[str, str]:
+    texts = {key.upper(): one_line(row[key]) for key in ("id", "version", "machine", "replicas")}
+    then = "undeployed" if row["traffic_after"] is None else f"{row['traffic_after']} %"
+    return {
+        **texts,
+        "TRAFFIC": f"{row['traffic']} %",
+        "THEN": then,
+        "COST": _a_month(row["per_month"], currency),
+    }
+
+
+def _a_month(cost: Decimal | None, currency: str) -> str:
+    return "price unknown" if cost is None else f"{money(cost, currency)} a month"
 
 
 @click.group(cls=ContextGroup)

@@ -1,0 +1,187 @@
+"""Registered versions on Vertex AI's endpoints, with the caller's own rights: what would change, its cost, the change.
+
+What cannot be is refused in one sentence, by `ClientRefused`, or `NotFound` for a model or endpoint that does not exist;
+the official client's errors pass.
+"""
+
+import hashlib
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any  # Any: proto-plus messages, which are untyped
+
+from trainmaster.client.errors import ClientRefused
+from trainmaster.client.machines import shipped_machines
+from trainmaster.client.rules.champions import find_champion
+from trainmaster.client.submission.terms import deployed_policy
+from trainmaster.orchestrator.core.admission.cost import HOURS_PER_MONTH
+from trainmaster.orchestrator.core.admission.prices import series_of
+from trainmaster.orchestrator.core.champions.registration import ALIAS
+from trainmaster.orchestrator.core.documents.document import parse_document
+from trainmaster.orchestrator.core.documents.faults import Fault
+from trainmaster.orchestrator.core.job_names import location_name
+from trainmaster.orchestrator.core.names import RUN_LABEL, registry_model_id
+from trainmaster.orchestrator.core.requests.gpus import choose_machine
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+_ALL, _CALL_S = 100, 60.0
+_ENDPOINT_ID = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?|[1-9][0-9]{0,18}")
+_MIN_ID = 10**9  # ten digits
+
+
+class ServingEndpoint:
+    """An endpoint in the deployment's region, by default the model's, and one planned change of it; at first none."""
+
+    def __init__(self, clients: "Clients", model: str, endpoint_id: str | None) -> None:
+        """Reads it. Refused while an operation is under way."""
+        from google.api_core.exceptions import NotFound
+
+        self._clients, self._model, self._service = clients, model, clients.vertex("endpoint_service")
+        from google.cloud.aiplatform_v1.types.endpoint import Endpoint  # `vertex` loads only parts
+
+        team, _, name = model.rpartition("/")
+        self._model_id = registry_model_id(name, team or clients.context.team)
+        self._place = location_name(clients.context.project, clients.context.region)
+        self.id = endpoint_id or self._model_id.replace("_", "-")
+        if not _ENDPOINT_ID.fullmatch(self.id):
+            raise ClientRefused(f"{self.id!r} is no endpoint's id: a letter, then up to 62 of a-z, 0-9, -.")
+        self._found = Endpoint(name=f"{self._place}/endpoints/{self.id}")
+        try:
+            self._found = self._service.get_endpoint(name=self._found.name)
+            operations = self._service.list_operations({"name": self._found.name}).operations
+        except NotFound:
+            if self.id.isdecimal():
+                raise  # the service chose this id
+            operations = []
+        if under_way := next((each.name for each in operations if not each.done), ""):
+            hint = "One takes 10 to 40 minutes in the cloud; repeat this command to look again."
+            raise ClientRefused(f"An operation is under way on {self.id}: {under_way}. {hint}")
+        _, self._prices, _ = deployed_policy(clients)
+        self._before = {key: part for key, part in self._found.traffic_split.items() if part}
+        self._after, self._added, self._gone = self._before, list[Any](), list[str]()
+
+    def plan_deployment(self, *, version: int | None, share: int, **machines: Any) -> None:
+        """Give a version, None for that with the alias, this percentage of the traffic; deploy it first if it is not.
+
+        Its id derives from that of its run, so a run is never deployed twice. `machines`: those of `resources_from`.
+        """
+        from google.cloud.aiplatform_v1.types.endpoint import DeployedModel
+
+        found, resources = self._registered(version), resources_from(**machines)
+        name = f"{found.name.partition('@')[0]}@{found.version_id}"
+        digest = hashlib.sha256((found.labels.get(RUN_LABEL) or name).encode()).hexdigest()
+        new = DeployedModel(id=str(_MIN_ID + int(digest, 16) % (9 * _MIN_ID)), model=name)
+        new.model_version_id, new.dedicated_resources = found.version_id, resources
+        present = [each for each in self._found.deployed_models if each.id == new.id]
+        shapes = {(row["machine"], row["replicas"]) for row in map(self._row, [new, *present])}
+        if any(machines.values()) and len(shapes) > 1:
+            raise ClientRefused(f"{new.model} is deployed on other machines; undeploy it first.")
+        others = {key: part for key, part in self._before.items() if key != new.id}
+        if share < _ALL and not others:
+            raise ClientRefused(f"Nothing else on {self.id} takes the other {_ALL - share} % of the traffic.")
+        after = {key: (_ALL - share) * part // sum(others.values()) for key, part in others.items()}
+        after[new.id] = _ALL - sum(after.values())
+        self._after = {key: part for key, part in after.items() if part}
+        self._added = [] if present else [new]
+
+    def plan_return(self) -> None:
+        """Give all traffic to the model that was deployed before the newest one that has traffic."""
+        newest = sorted(self._found.deployed_models, key=lambda each: each.create_time, reverse=True)
+        current = next((each.id for each in newest if each.id in self._before), None)
+        former = next((each.id for each in newest if each.id != current), None)
+        if former is None:
+            raise ClientRefused(f"No other model is deployed on {self.id}, so none can take the traffic.")
+        self._after = {former: _ALL}
+
+    def plan_removal(self, *, every: bool) -> None:
+        """Undeploy the models without traffic, or every one."""
+        self._gone = [each.id for each in self._found.deployed_models if every or each.id not in self._before]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Each model that is deployed or added, and `per_month` at least: a `Decimal`, None if a price is unknown."""
+        models = [self._row(each) for each in (*self._found.deployed_models, *self._added)]
+        costs = [each["per_month"] for each in models if each["traffic_after"] is not None]
+        return {
+            "endpoint": self._found.name,
+            "changes": bool(self._added or self._gone or self._after != self._before),
+            "currency": self._prices.currency,
+            "per_month": None if None in costs else sum(costs, Decimal(0)),
+            "models": models,
+        }
+
+    def _row(self, model: Any) -> dict[str, Any]:
+        resources, table = model.dedicated_resources, self._prices.table(self._clients.context.region)
+        spec, least, most = resources.machine_spec, resources.min_replica_count, resources.max_replica_count
+        machine, kind, count = spec.machine_type, spec.accelerator_type.name, spec.accelerator_count
+        parts = [table.machine(machine)]
+        parts += [] if table.is_whole(machine) else [table.accelerators.get(kind)] * count
+        hourly = None if None in parts else sum(filter(None, parts), Decimal(0))
+        return {
+            "id": model.id,
+            "version": f"{model.model.rpartition('/')[2].partition('@')[0]}@{model.model_version_id}",
+            "machine": f"{machine} with {count} {kind}" if count else machine,
+            "replicas": f"{least}" if least == most else f"{least} to {most}",
+            "traffic": self._before.get(model.id, 0),
+            "traffic_after": None if model.id in self._gone else self._after.get(model.id, 0),
+            "per_month": None if hourly is None else hourly * least * HOURS_PER_MONTH,
+        }
+
+    def apply(self) -> Any:
+        """Make the change; the operation that deploys a model, or None. Waits for models that go."""
+        name, ordered = self._found.name, sorted(self._gone, key=lambda each: self._before.get(each, 0))
+        for gone in ordered:
+            split = {ordered[-1]: _ALL} if gone in self._before and gone != ordered[-1] else {}
+            request = {"endpoint": name, "deployed_model_id": gone, "traffic_split": split}
+            self._service.undeploy_model(request=request, timeout=_CALL_S).result(timeout=None)
+        if self._added:
+            if not self._found.etag:
+                request = {
+                    "parent": self._place,
+                    "endpoint_id": self.id,
+                    "endpoint": {"display_name": self.id},
+                }
+                self._service.create_endpoint(request=request, timeout=_CALL_S).result()
+            (new,) = self._added
+            split = {"0" if key == new.id else key: part for key, part in self._after.items()}
+            return self._service.deploy_model(
+                endpoint=name, deployed_model=new, traffic_split=split, timeout=_CALL_S
+            )
+        if self._after != self._before:
+            endpoint = {"name": name, "traffic_split": self._after, "etag": self._found.etag}
+            self._service.update_endpoint(endpoint=endpoint, update_mask={"paths": ["traffic_split"]})
+        return None
+
+    def _registered(self, version: int | None) -> Any:
+        from google.api_core.exceptions import NotFound
+
+        name, wanted = f"{self._place}/models/{self._model_id}", f"{self._model}@{version or ALIAS}"
+        try:
+            found = self._clients.vertex("model_service").get_model(name=f"{name}@{version or ALIAS}")
+        except NotFound as missing:
+            find_champion(self._clients, self._model)  # of an unknown model it says which is meant
+            raise ClientRefused(f"{wanted} is not registered; see the policy's `registry`.") from missing
+        if not found.container_spec.image_uri:
+            repair = "Set the image of its format in the policy's `registry.serving`, and train again."
+            raise ClientRefused(f"{wanted} has no container image, so it cannot be served. {repair}")
+        return found
+
+
+def resources_from(*, machine: str | None, gpu: str | None, least: int | None, most: int | None) -> Any:
+    """DedicatedResources; `gpu` is `L4:1`, and chooses the machine where none is named."""
+    chosen = choose_machine(gpu, shipped_machines(), machine=machine) if gpu else None
+    if isinstance(chosen, Fault):
+        raise ClientRefused(f"--accelerator: {chosen}")
+    name = chosen.machine if chosen else machine or "n1-standard-2"
+    series, size = series_of(name)
+    content = Path(__file__).with_name("serving_machines.yaml").read_bytes()
+    table: Any = parse_document(content, as_json=False).value
+    if size not in table.get(series, ()):
+        raise ClientRefused(f"No machine of type {name!r} serves models; n1-standard-2 is one that does.")
+    if most is not None and most < (least or 1):
+        raise ClientRefused(f"--max {most} is less than --min {least}.")
+    spec = {f"accelerator_{key}": value for key, value in vars(chosen.accelerator).items()} if chosen else {}
+    replicas = {"min_replica_count": least or 1, "max_replica_count": most or least or 1}
+    return {"machine_spec": {"machine_type": name, **spec}, **replicas}

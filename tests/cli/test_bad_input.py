@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.client.served import BUCKETS, PROJECT, Served, served_context
+from tests.client.served import BUCKETS, PROJECT, Served, no_jobs, served_context
 from tests.command import Done, trainmaster
 from trainmaster.cli.command import verbs
 from trainmaster.cli.exits import ExitStatus
@@ -134,7 +134,8 @@ def test_in_the_cloud_without_credentials_the_error_says_how_to_sign_in(folder: 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served")) as served:
+    folder = tmp_path_factory.mktemp("served")
+    with no_jobs() as url, served_context(folder, VERTEX_EMULATOR_HOST=url) as served:
         yield served
 
 

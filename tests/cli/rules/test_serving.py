@@ -83,7 +83,7 @@ def test_a_champion_is_deployed_takes_the_traffic_gives_it_back_and_goes(context
         ("deploy nothing", 3, "'nothing' has no champion"),
         ("deploy bare", 2, "bare@champion has no container image, so it cannot be served."),
         ("deploy cat --endpoint 42", 3, "endpoints/42 does not exist"),
-        ("deploy cat --endpoint A_b", 2, "'A_b' is no endpoint's id"),
+        ("deploy cat --endpoint A_b", 2, "'A_b' cannot be an endpoint"),
         ("deploy cat --machine-type n1-standard-3", 2, "'n1-standard-3' serves models"),
         ("deploy cat --machine-type m1-ultramem-40", 2, "'m1-ultramem-40' serves models"),
         ("deploy cat --accelerator L4:3", 2, "--accelerator: "),

@@ -142,7 +142,7 @@ def _champion_text(champion: "Champion") -> str:
 def deploy(clients: "Clients", *, model: str, output: str, instead: str | None, **wish: Any) -> int:
     """Show what is deployed on an endpoint, what would change, and what all of it costs a month; with --yes, change it.
 
-    The model that served before stays deployed without traffic, and costs the same, until --undeploy. Nothing of this
+    The model that served before stays deployed without traffic, and costs the same, until --undeploy. None of it
     counts towards the policy's caps. It is done with your own credentials, which need the role roles/aiplatform.user.
 
     Exit status: 0 done or only shown, 2 refused, 3 no such model or endpoint.

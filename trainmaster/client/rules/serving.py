@@ -7,6 +7,7 @@ the official client's errors pass.
 import hashlib
 import re
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any  # Any: proto-plus messages, which are untyped
 
@@ -15,7 +16,7 @@ from trainmaster.client.machines import shipped_machines
 from trainmaster.client.rules.champions import find_champion
 from trainmaster.client.submission.terms import deployed_policy
 from trainmaster.orchestrator.core.admission.cost import HOURS_PER_MONTH
-from trainmaster.orchestrator.core.admission.prices import series_of
+from trainmaster.orchestrator.core.admission.prices import Prices, series_of
 from trainmaster.orchestrator.core.champions.registration import ALIAS
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.faults import Fault
@@ -46,7 +47,7 @@ class ServingEndpoint:
         self._place = location_name(clients.context.project, clients.context.region)
         self.id = endpoint_id or self._model_id.replace("_", "-")
         if not _ENDPOINT_ID.fullmatch(self.id):
-            raise ClientRefused(f"{self.id!r} is no endpoint's id: a letter, then up to 62 of a-z, 0-9, -.")
+            raise ClientRefused(f"{self.id!r} cannot be an endpoint: a letter, then up to 62 of a-z, 0-9, -.")
         self._found = Endpoint(name=f"{self._place}/endpoints/{self.id}")
         try:
             self._found = self._service.get_endpoint(name=self._found.name)
@@ -58,9 +59,12 @@ class ServingEndpoint:
         if under_way := next((each.name for each in operations if not each.done), ""):
             hint = "One takes 10 to 40 minutes in the cloud; repeat this command to look again."
             raise ClientRefused(f"An operation is under way on {self.id}: {under_way}. {hint}")
-        _, self._prices, _ = deployed_policy(clients)
         self._before = {key: part for key, part in self._found.traffic_split.items() if part}
         self._after, self._added, self._gone = self._before, list[Any](), list[str]()
+
+    @cached_property
+    def _prices(self) -> Prices:
+        return deployed_policy(self._clients)[1]
 
     def plan_deployment(self, *, version: int | None, share: int, **machines: Any) -> None:
         """Give a version, None for that with the alias, this percentage of the traffic; deploy it first if it is not.
@@ -138,12 +142,8 @@ class ServingEndpoint:
             self._service.undeploy_model(request=request, timeout=_CALL_S).result(timeout=None)
         if self._added:
             if not self._found.etag:
-                request = {
-                    "parent": self._place,
-                    "endpoint_id": self.id,
-                    "endpoint": {"display_name": self.id},
-                }
-                self._service.create_endpoint(request=request, timeout=_CALL_S).result()
+                made = {"parent": self._place, "endpoint_id": self.id, "endpoint": {"display_name": self.id}}
+                self._service.create_endpoint(request=made, timeout=_CALL_S).result()
             (new,) = self._added
             split = {"0" if key == new.id else key: part for key, part in self._after.items()}
             return self._service.deploy_model(

@@ -99,13 +99,13 @@ def test_what_is_deployed_or_has_traffic_stays(models: Any, endpoints: Any) -> N
         deploy(endpoints, deployed, **split).result()
     with pytest.raises(exceptions.BadRequest, match="DeployedModel 11 has traffic"):
         endpoints.undeploy_model(endpoint=ENDPOINT, deployed_model_id="11")
-    for remove in (
-        lambda: models.delete_model(name=MODEL),
-        lambda: models.delete_model_version(name=f"{MODEL}@2"),
-        lambda: endpoints.delete_endpoint(name=ENDPOINT),
+    for remove, name in (
+        (models.delete_model, MODEL),
+        (models.delete_model_version, f"{MODEL}@2"),
+        (endpoints.delete_endpoint, ENDPOINT),
     ):
         with pytest.raises(exceptions.BadRequest, match="deployed"):
-            remove()
+            remove(name=name)
     endpoints.undeploy_model(endpoint=ENDPOINT, deployed_model_id="22").result()
     models.delete_model_version(name=f"{MODEL}@2").result()
     endpoints.undeploy_model(endpoint=ENDPOINT, deployed_model_id="11").result()  # the last one

@@ -67,7 +67,7 @@ def models() -> None:
     """List all models, or serve registered ones on endpoints. Without a verb: list."""
 
 
-@models.command("ls")
+@models.command("ls", short_help="List all models, with their runs and champions.")
 @output_option()
 @takes_context
 def list_models(clients: "Clients", output: str) -> int:
@@ -120,7 +120,7 @@ def _champion_text(champion: "Champion") -> str:
     )
 
 
-@models.command(short_help="Serve a registered version of MODEL, or show what that would change and cost.")
+@models.command(short_help="Serve a version of MODEL, or show what that costs.")
 @click.argument("model")
 @click.option("--version", type=click.IntRange(min=1), help="default: the one with the alias champion")
 @click.option("--endpoint", metavar="ID", help="default: the model's, which is made if it does not exist")

@@ -139,21 +139,17 @@ def test_what_cannot_be_deployed_is_refused(
     assert not endpoints.get_endpoint(name=ENDPOINT).deployed_models
 
 
-def test_predictions_and_ids_that_are_none_are_refused(endpoints: Any) -> None:
-    with pytest.raises(
-        exceptions.BadRequest, match=r"(?s)endpoint_id: expected.*endpoint\.display_name: expected"
-    ):
+def test_ids_masks_and_etags_that_are_wrong_are_refused(endpoints: Any) -> None:
+    with pytest.raises(exceptions.BadRequest, match=r"(?s)endpoint_id: .*endpoint\.display_name: "):
         endpoints.create_endpoint(request={"parent": PARENT, "endpoint": {}, "endpoint_id": "Live"})
+    again = {"parent": PARENT, "endpoint": {"display_name": "x"}, "endpoint_id": "live"}
     with pytest.raises(exceptions.Conflict, match="already exists"):
-        endpoints.create_endpoint(
-            request={"parent": PARENT, "endpoint": {"display_name": "x"}, "endpoint_id": "live"}
-        )
+        endpoints.create_endpoint(request=again)
     with pytest.raises(exceptions.BadRequest, match="update_mask: expected some of"):
         endpoints.update_endpoint(endpoint={"name": ENDPOINT}, update_mask={"paths": ["network"]})
     with pytest.raises(exceptions.Conflict, match="has changed"):
-        endpoints.update_endpoint(
-            endpoint={"name": ENDPOINT, "etag": "old"}, update_mask={"paths": ["labels"]}
-        )
+        stale = {"name": ENDPOINT, "etag": "old"}
+        endpoints.update_endpoint(endpoint=stale, update_mask={"paths": ["labels"]})
 
 
 def test_a_deployment_ends_in_the_next_stack(start: Callable[..., AbstractContextManager[Stack]]) -> None:

@@ -57,8 +57,7 @@ class ServingEndpoint:
                 raise  # the service chose this id
             operations = []
         if under_way := next((each.name for each in operations if not each.done), ""):
-            hint = "One takes 10 to 40 minutes in the cloud; repeat this command to look again."
-            raise ClientRefused(f"An operation is under way on {self.id}: {under_way}. {hint}")
+            raise ClientRefused(f"{under_way} is under way, in the cloud for 10 to 40 minutes. Repeat this.")
         self._before = {key: part for key, part in self._found.traffic_split.items() if part}
         self._after, self._added, self._gone = self._before, list[Any](), list[str]()
 
@@ -164,14 +163,16 @@ class ServingEndpoint:
             find_champion(self._clients, self._model)  # of an unknown model it says which is meant
             raise ClientRefused(f"{wanted} is not registered; see the policy's `registry`.") from missing
         if not found.container_spec.image_uri:
-            repair = "Set the image of its format in the policy's `registry.serving`, and train again."
-            raise ClientRefused(f"{wanted} has no container image, so it cannot be served. {repair}")
+            raise ClientRefused(f"{wanted} has no container image: the policy's `registry.serving` sets it.")
         return found
 
 
 def resources_from(*, machine: str | None, gpu: str | None, least: int | None, most: int | None) -> Any:
     """DedicatedResources; `gpu` is `L4:1`, and chooses the machine where none is named."""
-    chosen = choose_machine(gpu, shipped_machines(), machine=machine) if gpu else None
+    known = shipped_machines()
+    if not gpu and any(row.accelerator_required for row in known if machine in row.types):
+        raise ClientRefused(f"{machine} has accelerators; name them too, such as --accelerator L4:1.")
+    chosen = choose_machine(gpu, known, machine=machine) if gpu else None
     if isinstance(chosen, Fault):
         raise ClientRefused(f"--accelerator: {chosen}")
     name = chosen.machine if chosen else machine or "n1-standard-2"

@@ -92,7 +92,7 @@ from trainstack.vertex.resources.methods import methods
 
 assert any(method.name == "UploadModel" for _, method in methods())
 assert "google.cloud.aiplatform_v1.types.model_service" in sys.modules
-assert "google.cloud.aiplatform_v1.types.endpoint_service" not in sys.modules
+assert "google.cloud.aiplatform_v1.types.prediction_service" not in sys.modules
 """
 
 

@@ -147,8 +147,8 @@ def test_ids_masks_and_etags_that_are_wrong_are_refused(endpoints: Any) -> None:
         endpoints.create_endpoint(request=again)
     with pytest.raises(exceptions.BadRequest, match="update_mask: expected some of"):
         endpoints.update_endpoint(endpoint={"name": ENDPOINT}, update_mask={"paths": ["network"]})
+    stale = {"name": ENDPOINT, "etag": "old"}
     with pytest.raises(exceptions.Conflict, match="has changed"):
-        stale = {"name": ENDPOINT, "etag": "old"}
         endpoints.update_endpoint(endpoint=stale, update_mask={"paths": ["labels"]})
 
 

@@ -106,6 +106,7 @@ release: $(STAMP) $(PUBLISH) ## wheel, source distribution and list of packages,
 	@$(PY) -m venv --without-pip build/released
 	@sed -E '/^ +--hash/d; s/ \\$$//' requirements.lock > build/released/versions.txt  # the wheel has no hash there
 	@$(PY) -m pip --python build/released install --quiet --constraint build/released/versions.txt build/dist/*.whl
+	@rm build/released/lib/*/site-packages/trainmaster-*/direct_url.json  # it names a folder of this machine
 	@$(PUBLISH) -m cyclonedx_py environment --output-reproducible --output-file build/dist/sbom.cdx.json build/released
 
 screenshots: $(STAMP) ## pictures of every page of the console, into build/pictures; renews those that docs/ shows; needs Chromium

@@ -22,6 +22,26 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = "installed"
 IMAGE = f"us-central1-docker.pkg.dev/{PROJECT}/trainmaster/own"
+PROGRAM = """
+from pathlib import Path
+from typing import assert_type
+
+from trainmaster import NotFound, RequestRefused, RunFailed, connect
+
+with connect("local") as tm:
+    try:
+        run = tm.submit(script="train.py", args=["--epochs=3"], set={"priority": 60}).wait(timeout=60)
+        assert_type(run.metrics, dict[str, float])
+        assert_type(run.model.download("model"), Path)
+        assert_type(tm.champion("own").value, float)
+        assert_type([line.text for line in run.log(tail=10)], list[str])
+    except RequestRefused as refused:
+        assert_type(refused.faults[0].problem, str)
+    except (NotFound, RunFailed) as error:
+        print(error)
+    tm.submit(gpus="L4:1")  # type: ignore[call-arg]
+    tm.runs(limit="all")  # type: ignore[arg-type]
+"""
 NOT_OURS = ("trainer", "functions", "schemas", "examples", "deploy", "tensorflow")
 
 
@@ -155,6 +175,16 @@ def test_pytest_finds_the_plugin_of_the_package(installed: Installed) -> None:
         [python, "-c", code], cwd=installed.folder, env=clean(), check=True, capture_output=True, text=True
     )
     assert "trainmaster.pytest_plugin" in done.stdout.split()
+
+
+def test_a_strictly_checked_program_gets_the_types_of_the_package(
+    installed: Installed, tmp_path: Path
+) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    python = str(installed.environment / "bin" / "python")
+    command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "program.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=clean(), check=False, capture_output=True, text=True)
+    assert done.stdout == "Success: no issues found in 1 source file\n"
 
 
 def test_nothing_but_the_package_is_importable(installed: Installed) -> None:

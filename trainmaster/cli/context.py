@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from trainmaster.cli.exits import ExitStatus, Stop, why_unwritable
-from trainmaster.cli.verb import context_of, settings_folder, talk
-from trainmaster.client.context import FORMS, keep_choice
+from trainmaster.cli.verb import context_of, talk
+from trainmaster.client.context import FORMS, keep_choice, settings_folder
 
 
 @click.group(invoke_without_command=True)

@@ -22,6 +22,7 @@ from trainmaster.client.context import (
     context_of_state,
     kept_choice,
     refuse_elsewhere,
+    settings_folder,
 )
 from trainstack.find import own_state
 
@@ -32,15 +33,6 @@ LOCAL_PROJECT, LOCAL_REGION = "trainmaster-local", "us-central1"
 """Those of `trainmaster up` without options."""
 Verb = TypeVar("Verb", bound=Callable[..., Any])  # Any: a verb, or click's command of one
 TABLE, JSON, YAML, NAME, TEXT = "table", "json", "yaml", "name", "text"
-
-
-def settings_folder() -> Path:
-    """This user's folder of settings: the kept context, and the list of running stacks.
-
-    The variable TRAINMASTER_CONFIG names another.
-    """
-    chosen = os.environ.get("TRAINMASTER_CONFIG")
-    return Path(chosen).absolute() if chosen else Path(click.get_app_dir("trainmaster"))
 
 
 def context_of(name: str | None, *, named_by: str = "--context", changes: bool = False) -> Context:

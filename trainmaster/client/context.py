@@ -141,6 +141,17 @@ def context_of_state(state: Path) -> Context | None:
         return None
 
 
+def settings_folder() -> Path:
+    """This user's folder of settings: the kept context, and the list of running stacks.
+
+    The variable TRAINMASTER_CONFIG names another.
+    """
+    from click import get_app_dir
+
+    chosen = os.environ.get("TRAINMASTER_CONFIG")
+    return Path(chosen).absolute() if chosen else Path(get_app_dir("trainmaster"))
+
+
 def choose_context(
     name: str | None,
     environment: Mapping[str, str],

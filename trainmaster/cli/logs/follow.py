@@ -11,13 +11,13 @@ from rich.console import Console
 
 from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.logs.lanes import LogPrinter
-from trainmaster.cli.runs.following import in_words, look_until_over, run_survives_interrupt, say_end
+from trainmaster.cli.runs.following import in_words, run_survives_interrupt, say_end
 from trainmaster.cli.verb import JSON, talk
 from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run
 from trainmaster.client.logs.follow import RunLog, find_run_to_follow
 from trainmaster.client.logs.read import LINES_MAX, Selection
-from trainmaster.client.logs.survive import survive_restarts
+from trainmaster.client.logs.survive import look_until, survive_restarts
 from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import wait_until_settled
 from trainmaster.orchestrator.core.documents.codec import encoded_time
@@ -79,7 +79,7 @@ def _follow(
         if left_out:
             talk(left_out_hint(lines, limit))
         show_lines(lines, lanes, as_json=as_json)
-    for lines in look_until_over(clients.context, log):
+    for lines in look_until(lambda: log.is_over, clients.context, log.look):
         if (now := waits_for(log.run)) != said and not log.job_ids and not log.run.record.ended:
             said = now
             talk(now)

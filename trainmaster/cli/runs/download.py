@@ -14,9 +14,8 @@ from trainmaster.client.files.download import download as download_files
 from trainmaster.client.files.download import false_claims
 from trainmaster.client.files.listing import RemoteFile, champion_files, model_files, objects_below
 from trainmaster.client.find import Run, find_run
-from trainmaster.client.rules.champions import find_champion
+from trainmaster.client.rules.champions import find_reigning
 from trainmaster.client.terminal import one_line, plural, size_text
-from trainmaster.orchestrator.core.champions.champion import Reign
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -72,7 +71,7 @@ def download(clients: "Clients", run: str, folder: Path | None, *, everything: b
 def _files_to_download(clients: "Clients", text: str, *, everything: bool) -> tuple[str, list[RemoteFile]]:
     """The run's id, and the files of its model; of a champion, those of its copy."""
     if text.startswith(CHAMPION):
-        reign = _reign(clients, text.removeprefix(CHAMPION))
+        _, reign = find_reigning(clients, text.removeprefix(CHAMPION))
         if not everything:
             return reign.run_id, champion_files(clients, reign)
         text = reign.run_id
@@ -89,17 +88,10 @@ def _champion_hint(clients: "Clients", text: str) -> str:
     if set(text) & set("./"):
         return ""
     try:
-        _reign(clients, text)
+        find_reigning(clients, text)
     except NotFound:
         return ""
     return f"\nThe champion of that name: trainmaster download {shlex.quote(CHAMPION + text)}"
-
-
-def _reign(clients: "Clients", model_name: str) -> Reign:
-    current = find_champion(clients, model_name).champion.current
-    if current is None:
-        raise NotFound(f"{model_name!r} has no champion yet: trainmaster champions show {model_name}")
-    return current
 
 
 def _all_files(clients: "Clients", run: Run) -> list[RemoteFile]:

@@ -1,17 +1,14 @@
 """The looks and messages of verbs that follow a run, and their exit status at its end."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.verb import talk
-from trainmaster.client.context import Context
 from trainmaster.client.find import Run
-from trainmaster.client.logs.survive import survive_restarts
 from trainmaster.client.runs.facts import has_timed_out, trials_text
 from trainmaster.client.terminal import one_line
 from trainmaster.client.times import parse_duration
@@ -28,10 +25,7 @@ _IN_WORDS = {
     RunState.REJECTED: "was rejected",
     RunState.EXPIRED: "has expired",
 }
-POLL_S, LOCAL_POLL_S = 5.0, 0.4
-"""Cloud Logging allows 60 reads a minute and project: https://cloud.google.com/logging/quotas, read 2026-11."""
 F = TypeVar("F", bound=Callable[..., Any])  # Any: a verb, or click's command of one
-_Look_co = TypeVar("_Look_co", covariant=True)
 
 
 def timeout_option(verb: F) -> F:
@@ -161,27 +155,3 @@ def order_survives_interrupt(see: str) -> Iterator[None]:
     except KeyboardInterrupt:
         talk(f"\nStopped waiting. An order that was sent is carried out all the same. See: {see}")
         raise click.exceptions.Exit(ExitStatus.INTERRUPTED) from None
-
-
-class Watched(Protocol[_Look_co]):
-    """What `look` reads again and again until it is over."""
-
-    @property
-    def is_over(self) -> bool: ...
-
-    def look(self) -> _Look_co: ...
-
-
-def look_until_over(context: Context, watched: Watched[_Look_co]) -> Iterator[_Look_co]:
-    """What each look finds, also if nothing is new; survives restarts of the services.
-
-    Raises:
-        NotFound: the run's record no longer exists.
-        NoStack, google.api_core.exceptions.GoogleAPICallError, requests.exceptions.RequestException: a service has not
-            answered for longer than a restart takes.
-    """
-    while True:
-        yield survive_restarts(context, watched.look)
-        if watched.is_over:
-            return
-        time.sleep(POLL_S if context.state is None else LOCAL_POLL_S)

@@ -25,8 +25,8 @@ from trainmaster.cli.stack.process import (
     wait_until_ready,
 )
 from trainmaster.cli.submit.first_commands import first_commands
-from trainmaster.cli.verb import settings_folder, talk
-from trainmaster.client.context import LOCAL, NoContext, UnknownContext, choose_context
+from trainmaster.cli.verb import talk
+from trainmaster.client.context import LOCAL, NoContext, UnknownContext, choose_context, settings_folder
 from trainstack.find import DEFAULT_STATE, NoStack, environment_on, plain_path, register_stack
 from trainstack.stack.state import StateFolder, owner_of
 

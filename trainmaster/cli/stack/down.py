@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from trainmaster.cli.stack.options import nearest_state_option
-from trainmaster.cli.verb import settings_folder, talk
+from trainmaster.cli.verb import talk
+from trainmaster.client.context import settings_folder
 from trainmaster.orchestrator.core.names import ACTIVE_PREFIX, is_run_id, record_object
 from trainmaster.orchestrator.core.runs.states import ENDS
 from trainstack.find import is_of, read_stack_env, running_stacks, start_command, started_at

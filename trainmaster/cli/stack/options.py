@@ -32,8 +32,8 @@ def _state_or(default: str, choose: Callable[[], Path]) -> Callable[[Callable[..
 
 
 def _chosen_state() -> Path:
-    from trainmaster.cli.verb import context_of, settings_folder
-    from trainmaster.client.context import VARIABLE, kept_choice
+    from trainmaster.cli.verb import context_of
+    from trainmaster.client.context import VARIABLE, kept_choice, settings_folder
 
     is_chosen = os.environ.get(VARIABLE) or kept_choice(settings_folder())
     return (context_of(None).state if is_chosen else None) or state_of(Path.cwd(), settings_folder())

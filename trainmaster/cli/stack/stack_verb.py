@@ -10,7 +10,7 @@ import click
 
 from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.stack.options import chosen_state_option, images_by_uri
-from trainmaster.cli.verb import settings_folder
+from trainmaster.client.context import settings_folder
 from trainstack.find import NoStack, environment_on, is_state, running_stacks, start_command
 
 CHIEF = "workerpool0-0"

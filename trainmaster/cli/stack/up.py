@@ -15,7 +15,7 @@ from trainmaster.cli.exits import stop_for
 from trainmaster.cli.stack.console import OFF, READ, WRITE, announced_console
 from trainmaster.cli.stack.options import images_by_uri, state_option
 from trainmaster.cli.submit.first_commands import first_commands
-from trainmaster.cli.verb import settings_folder
+from trainmaster.client.context import settings_folder
 from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 from trainmaster.resources import TOPOLOGY
 from trainstack.find import DEFAULT_STATE

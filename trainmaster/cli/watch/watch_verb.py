@@ -22,10 +22,11 @@ def watch(clients: "Clients", run: str) -> int:
     """
     from rich.console import Console
 
-    from trainmaster.cli.runs.following import look_until_over, run_survives_interrupt, say_end
+    from trainmaster.cli.runs.following import run_survives_interrupt, say_end
     from trainmaster.cli.watch.live import LiveView
     from trainmaster.cli.watch.run import doing, news, picture
     from trainmaster.client.logs.follow import find_run_to_follow
+    from trainmaster.client.logs.survive import look_until
     from trainmaster.client.wait import wait_until_settled
     from trainmaster.client.watch.sighting import RunWatch
 
@@ -34,6 +35,6 @@ def watch(clients: "Clients", run: str) -> int:
     view = LiveView(Console(highlight=False), picture=picture, news=news, doing=doing)
     with run_survives_interrupt(found.record.run_id):
         with view.running():
-            for seen in look_until_over(clients.context, watched):
+            for seen in look_until(lambda: watched.is_over, clients.context, watched.look):
                 view.show(seen)
         return say_end(wait_until_settled(clients, seen.run))

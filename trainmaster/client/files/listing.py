@@ -45,7 +45,7 @@ def model_files(clients: "Clients", run: Run) -> list[RemoteFile]:
         Damaged: the list is not the one that the run recorded.
         ClientRefused: the run recorded only the first files of its model.
     """
-    model, listed = _listed_model(run)
+    model, listed = listed_model(run)
     document = model_listing(clients, run)
     if len(document["files"]) < listed.count:
         run_id = run.record.run_id
@@ -63,11 +63,11 @@ def model_listing(clients: "Clients", run: Run) -> dict[str, Any]:
         NotFound: the run has no model, or the ledger no longer has the list.
         Damaged: the list is not the one that the run recorded.
     """
-    _, listed = _listed_model(run)
+    _, listed = listed_model(run)
     return _listing(clients, str(listed.listing_uri), listed.listing_sha256)
 
 
-def _listed_model(run: Run) -> tuple[Model, ModelFiles]:
+def listed_model(run: Run) -> tuple[Model, ModelFiles]:
     """The run's model and its files.
 
     Raises:

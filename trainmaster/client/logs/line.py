@@ -40,6 +40,9 @@ class LogLine:
     trial_id: str | None
     payload: str | Mapping[str, Any]
 
+    def __str__(self) -> str:
+        return f"{self.lane} | {self.text}"
+
     @property
     def lane(self) -> str:
         """The replica; of a trial's, with the trial's id in front, for example `3/workerpool0-0`."""

@@ -1,7 +1,7 @@
 """Repeats a read while a service restarts."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from trainmaster.client.context import Context, context_of_stack
@@ -10,7 +10,18 @@ from trainstack.find import NoStack, environment_on, was_stopped
 
 GIVE_UP_S, LOCAL_GIVE_UP_S = 120.0, 30.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 5.0
+POLL_S, LOCAL_POLL_S = 5.0, 0.4
+"""Cloud Logging allows 60 reads a minute and project: https://cloud.google.com/logging/quotas, read 2026-11."""
 T = TypeVar("T")
+
+
+def look_until(is_over: Callable[[], bool], context: Context, look: Callable[[], T]) -> Iterator[T]:
+    """What each look finds, also if nothing is new. Raises as `survive_restarts`, and what `look` does."""
+    while True:
+        yield survive_restarts(context, look)
+        if is_over():
+            return
+        time.sleep(POLL_S if context.state is None else LOCAL_POLL_S)
 
 
 def survive_restarts(context: Context, read: Callable[[], T], *, deadline: float | None = None) -> T:

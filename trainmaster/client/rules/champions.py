@@ -10,7 +10,7 @@ from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.find import read_document
 from trainmaster.client.nearest import nearest_names
 from trainmaster.client.rules.orders import give_order
-from trainmaster.orchestrator.core.champions.champion import Champion
+from trainmaster.orchestrator.core.champions.champion import Champion, Reign
 from trainmaster.orchestrator.core.champions.promotion import after_decision, after_rollback, restorable_runs
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.names import champion_object, in_team
@@ -100,6 +100,14 @@ def find_champion(clients: "Clients", model_name: str) -> FoundChampion:
             f"{near or 'List those that there are: trainmaster champions ls'}"
         )
     return found
+
+
+def find_reigning(clients: "Clients", model_name: str) -> tuple[FoundChampion, Reign]:
+    """The same, and its present reign. NotFound: it has none, or none yet."""
+    found = find_champion(clients, model_name)
+    if found.champion.current is None:
+        raise NotFound(f"{model_name!r} has no champion yet: trainmaster champions show {model_name}")
+    return found, found.champion.current
 
 
 def _find(clients: "Clients", model_name: str) -> FoundChampion | None:

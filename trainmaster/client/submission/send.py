@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.client.errors import ClientRefused, NotFound, TimedOut
+from trainmaster.client.errors import ClientRefused, NotFound, RequestRefused, TimedOut
 from trainmaster.client.find import read_document, read_run
 from trainmaster.client.records import read_json
 from trainmaster.client.submission.examination import Examination
@@ -172,20 +172,35 @@ def _sender_of(clients: "Clients", examination: Examination) -> dict[str, str]:
 
 
 def start_run(
-    clients: "Clients", examination: Examination, *, timeout_s: float = RECORDED_WITHIN_S
+    clients: "Clients",
+    examination: Examination,
+    *,
+    key: str | None = None,
+    timeout_s: float = RECORDED_WITHIN_S,
 ) -> tuple[Sent, bool]:
-    """Upload the request, and wait for the service: what was sent, and whether its run is recorded.
+    """Send the request and its scripts, and wait for the service: what was sent, and whether its run is recorded.
 
     Raises:
-        ClientRefused: the request is not sound, or the service refuses it.
+        RequestRefused: the request is not sound, or the service refuses it.
+        ClientRefused: the key has started the run of another request.
         TimedOut: as `upload`.
     """
     if examination.refusal:
-        raise ClientRefused(examination.refusal)
-    sent = upload(clients, examination, timeout_s=timeout_s)
+        raise RequestRefused(examination.refusal, examination.faults)
+    sent = None if key is None else started_with(clients, examination, key)
+    if sent is None:
+        for packed in examination.archives:
+            send_script(clients, packed, examination.terms.team)
+        sent = (
+            upload(clients, examination, timeout_s=timeout_s)
+            if key is None
+            else publish(clients, examination, key)
+        )
     status = wait_until_recorded(clients, sent, timeout_s=timeout_s)
     if status is not None and (problems := problems_of(status)):
-        raise ClientRefused("\n".join(problems))
+        raise RequestRefused("\n".join(problems))
+    if status is not None and key is not None:
+        check_same_request(clients, sent, examination)
     return sent, status is not None
 
 

@@ -14,35 +14,29 @@ from typing import Any
 
 def outputs_of(source: str, names: dict[str, Any], number: int) -> list[dict[str, Any]]:  # Any: of a notebook
     """What the cell prints, and the value of an expression at its end, unless a semicolon follows it."""
-    tree = ast.parse(source)
-    is_shown = isinstance(tree.body[-1], ast.Expr) and not source.endswith(";")
-    last = tree.body.pop() if is_shown else None
-    printed, value = io.StringIO(), None
-    with redirect_stdout(printed):
-        exec(compile(tree, "cell", "exec"), names)
-        if isinstance(last, ast.Expr):
-            value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
-    found: list[dict[str, Any]] = []
-    if text := printed.getvalue():
-        found.append({"name": "stdout", "output_type": "stream", "text": text.splitlines(keepends=True)})
-    if value is not None:
-        data = {"text/plain": [repr(value)]}
-        found.append(
-            {"data": data, "execution_count": number, "metadata": {}, "output_type": "execute_result"}
+    body = ast.parse(source).body
+    last = body.pop() if isinstance(body[-1], ast.Expr) and not source.endswith(";") else None
+    with redirect_stdout(io.StringIO()) as printed:
+        exec(compile(ast.Module(body, []), "cell", "exec"), names)
+        value = (
+            eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+            if isinstance(last, ast.Expr)
+            else None
         )
-    return found
-
-
-def run_cells(file: Path, *, saves: bool) -> list[list[dict[str, Any]]]:
-    notebook, names = json.loads(file.read_text()), dict[str, Any]()
-    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    for number, cell in enumerate(cells, 1):
-        cell["outputs"] = outputs_of("".join(cell["source"]), names, number)
-        cell["execution_count"] = number
-    if saves:
-        file.write_text(f"{json.dumps(notebook, indent=1, ensure_ascii=False)}\n")
-    return [cell["outputs"] for cell in cells]
+    lines = printed.getvalue().splitlines(keepends=True)
+    stream = {"name": "stdout", "output_type": "stream", "text": lines}
+    result = {"execution_count": number, "metadata": {}, "output_type": "execute_result"}
+    shown = [] if value is None else [{"data": {"text/plain": [repr(value)]}, **result}]
+    return [*([stream] if lines else []), *shown]
 
 
 if __name__ == "__main__":
-    print(json.dumps(run_cells(Path(sys.argv[1]), saves="--save" in sys.argv)))  # noqa: T201 - its result
+    file = Path(sys.argv[1])
+    notebook, names = json.loads(file.read_text()), dict[str, Any]()
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    for number, cell in enumerate(cells, 1):
+        outputs = outputs_of("".join(cell["source"]), names, number)
+        cell |= {"outputs": outputs, "execution_count": number}
+    if "--save" in sys.argv:
+        file.write_text(f"{json.dumps(notebook, indent=1, ensure_ascii=False)}\n")
+    print(json.dumps([cell["outputs"] for cell in cells]))  # noqa: T201 - its result

@@ -26,7 +26,7 @@ PROGRAM = """
 from pathlib import Path
 from typing import assert_type
 
-from trainmaster import NotFound, RequestRefused, RunFailed, connect
+from trainmaster import RequestRefused, RunFailed, connect
 
 with connect("local") as tm:
     try:
@@ -37,8 +37,8 @@ with connect("local") as tm:
         assert_type([line.text for line in run.log(tail=10)], list[str])
     except RequestRefused as refused:
         assert_type(refused.faults[0].problem, str)
-    except (NotFound, RunFailed) as error:
-        print(error)
+    except RunFailed as failed:
+        assert_type(failed.run.id, str)
     tm.submit(gpus="L4:1")  # type: ignore[call-arg]
     tm.runs(limit="all")  # type: ignore[arg-type]
 """

@@ -39,7 +39,7 @@ from trainmaster.client.submission.terms import deployed_terms
 from trainmaster.client.wait import wait_for_end, wait_until_settled
 from trainmaster.orchestrator.core.documents.placing import lines_of_fault
 from trainmaster.orchestrator.core.requests.matrix import MATRIX
-from trainmaster.orchestrator.core.runs.record import metrics_of
+from trainmaster.orchestrator.core.runs.record import RunRecord, metrics_of
 from trainmaster.orchestrator.core.runs.states import RunState
 
 __all__ = ["Connection", "NotFound", "RequestRefused", "RunFailed", "TimedOut", "connect"]
@@ -51,11 +51,11 @@ Source = str | Path | Mapping[str, Any] | None  # Any: a document, which is chec
 class RunFailed(Exception):
     """A run ended without success: the message says how, why, and the likely repair."""
 
-    def __init__(self, run: "RunHandle", found: Run) -> None:
-        record, failure = found.record, found.record.failure
-        reason = failure.message if failure else "; ".join(record.problems)
+    def __init__(self, run: "RunHandle", record: RunRecord) -> None:
+        failure, problems = record.failure, "; ".join(record.problems)
         repair = repair_of(failure, run.id, record) if failure else None
-        super().__init__(f"{run.id} {run.state}: {reason}" + (f"\nLikely repair: {repair}" if repair else ""))
+        text = f"{run.id} {run.state}: {failure.message if failure else problems}"
+        super().__init__(f"{text}\nLikely repair: {repair}" if repair else text)
         self.run = run
 
 
@@ -227,7 +227,7 @@ class RunHandle:
         ended = wait_for_end(self._clients, self.id, timeout_s=timeout)
         self._run = wait_until_settled(self._clients, ended)
         if self._run.record.state is not RunState.SUCCEEDED:
-            raise RunFailed(self, self._run)
+            raise RunFailed(self, self._run.record)
         return self
 
     async def wait_async(self) -> Self:

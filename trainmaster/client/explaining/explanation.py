@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.client.errors import NotFound, service_errors
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.logs.read import JobLogReader, Selection
-from trainmaster.client.rules.champions import find_champion
+from trainmaster.client.rules.champions import find_reigning
 from trainmaster.client.runs.facts import candidate_of, installed_uri
 from trainmaster.client.runs.queue_listing import Waits, waiting_place
 from trainmaster.client.runs.repairs import repair_of
@@ -142,11 +142,7 @@ def explain_model(clients: "Clients", model_name: str, now: datetime) -> Explana
     Raises:
         NotFound: the model has no champion, or none at present.
     """
-    reign = find_champion(clients, model_name).champion.current
-    if reign is None:
-        raise NotFound(
-            f"{model_name!r} has no champion at present. Its past: trainmaster champions show {model_name}"
-        )
+    _, reign = find_reigning(clients, model_name)
     try:
         found = explain_run(clients, find_run(clients, reign.run_id), now)
     except NotFound:

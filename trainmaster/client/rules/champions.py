@@ -103,10 +103,10 @@ def find_champion(clients: "Clients", model_name: str) -> FoundChampion:
 
 
 def find_reigning(clients: "Clients", model_name: str) -> tuple[FoundChampion, Reign]:
-    """The same, and its present reign. NotFound: it has none, or none yet."""
+    """The same, and its present reign. NotFound: it has none at present."""
     found = find_champion(clients, model_name)
     if found.champion.current is None:
-        raise NotFound(f"{model_name!r} has no champion yet: trainmaster champions show {model_name}")
+        raise NotFound(f"{model_name!r} has no champion at present: trainmaster champions show {model_name}")
     return found, found.champion.current
 
 

@@ -2,14 +2,7 @@
 
 TYPE_CHECKING = False  # importing `typing` would take longer than the rest
 if TYPE_CHECKING:
-    from trainmaster.client.connection import (
-        Connection,
-        NotFound,
-        RequestRefused,
-        RunFailed,
-        TimedOut,
-        connect,
-    )
+    from trainmaster.client.connection import Connection, NotFound, RequestRefused, RunFailed, connect
 else:
 
     def __getattr__(name: str) -> object:
@@ -21,4 +14,4 @@ else:
         return getattr(connection, name)
 
 
-__all__ = ["Connection", "NotFound", "RequestRefused", "RunFailed", "TimedOut", "connect"]
+__all__ = ["Connection", "NotFound", "RequestRefused", "RunFailed", "connect"]

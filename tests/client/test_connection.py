@@ -46,7 +46,8 @@ def sent(served: Served) -> list[str]:
     return [blob.name for bucket in buckets for blob in served.clients.storage.list_blobs(bucket)]
 
 
-BAD: dict[str, tuple[Callable[[Connection], Any], type[Exception], str]] = {
+# Any: what a type checker would refuse
+BAD: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "no request": (lambda tm: tm.submit(), ClientRefused, "found None"),
     "a number": (lambda tm: tm.submit(5), ClientRefused, "found 5"),
     "no file": (lambda tm: tm.submit("gone.yaml"), ClientRefused, "gone.yaml: No such file"),

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.command import trainmaster
-from trainmaster import Connection, NotFound, RunFailed, TimedOut, connect
-from trainmaster.client.errors import ClientRefused
+from trainmaster import Connection, NotFound, RunFailed, connect
+from trainmaster.client.errors import ClientRefused, TimedOut
 
 from .project import ROOT, Project
 

@@ -40,7 +40,7 @@ def test_the_page_has_the_signature_of_every_public_name_and_no_other() -> None:
     assert sorted(shown) == sorted(signatures(ast.parse(SOURCE).body))
 
 
-@pytest.mark.parametrize("name", [*trainmaster.__all__, "ClientRefused", "Damaged"])
+@pytest.mark.parametrize("name", [*trainmaster.__all__, "ClientRefused", "Damaged", "TimedOut"])
 def test_the_page_names_what_programs_import(name: str) -> None:
     assert name in TEXT
 

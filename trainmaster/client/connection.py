@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import choose_context, refuse_elsewhere, settings_folder
-from trainmaster.client.errors import ClientRefused, Damaged, NotFound, RequestRefused, TimedOut
+from trainmaster.client.errors import ClientRefused, Damaged, NotFound, RequestRefused
 from trainmaster.client.explaining.explanation import explain_run
 from trainmaster.client.files.download import download, false_claims
 from trainmaster.client.files.listing import RemoteFile, champion_files, listed_model, model_files
@@ -42,7 +42,7 @@ from trainmaster.orchestrator.core.requests.matrix import MATRIX
 from trainmaster.orchestrator.core.runs.record import RunRecord, metrics_of
 from trainmaster.orchestrator.core.runs.states import RunState
 
-__all__ = ["Connection", "NotFound", "RequestRefused", "RunFailed", "TimedOut", "connect"]
+__all__ = ["Connection", "NotFound", "RequestRefused", "RunFailed", "connect"]
 LOG = logging.getLogger("trainmaster")
 """Gets what the command prints beside a result. Without handlers, Python prints it on standard error."""
 Source = str | Path | Mapping[str, Any] | None  # Any: a document, which is checked

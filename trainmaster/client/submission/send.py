@@ -192,9 +192,7 @@ def start_run(
         for packed in examination.archives:
             send_script(clients, packed, examination.terms.team)
         sent = (
-            upload(clients, examination, timeout_s=timeout_s)
-            if key is None
-            else publish(clients, examination, key)
+            publish(clients, examination, key) if key else upload(clients, examination, timeout_s=timeout_s)
         )
     status = wait_until_recorded(clients, sent, timeout_s=timeout_s)
     if status is not None and (problems := problems_of(status)):

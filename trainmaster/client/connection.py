@@ -129,8 +129,12 @@ class Connection:
         edits = replace(edits, script=program, settings=settings)
         source = _source_of(request, is_optional=bool(program or image))
         found = examination_of(source, deployed_terms(self._clients), edits, is_message=key is not None)
-        for line in _doubts_of(found) if not found.refusal else ():
-            LOG.warning(line)
+        for warning in found.warnings:
+            LOG.warning("\n".join(lines_of_fault(warning, found.faulty, "warning")))
+        for why, names in (each for packed in found.archives for each in packed.left_out.items()):
+            LOG.warning(
+                "Not packed, because %s: %s%s", why, ", ".join(names[:5]), " and others" * bool(names[5:])
+            )
         sent, is_recorded = start_run(self._clients, found, key=key)
         if not is_recorded:
             LOG.warning("The service has not recorded %s yet.", sent.run_id)
@@ -346,10 +350,3 @@ def _json_of(value: object, what: str, indent: int | None = None) -> str:
         return json.dumps(value, ensure_ascii=False, indent=indent).encode().decode()
     except (TypeError, ValueError, RecursionError) as error:
         raise ClientRefused(f"{what}: expected what JSON can hold: {error}.") from error
-
-
-def _doubts_of(found: Examination) -> Iterator[str]:
-    for warning in found.warnings:
-        yield from lines_of_fault(warning, found.faulty, "warning")
-    for why, names in (each for packed in found.archives for each in packed.left_out.items()):
-        yield f"Not packed, because {why}: {', '.join(names[:5])}{' and others' if names[5:] else ''}"

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.examination import Examination
     from trainmaster.client.submission.source import RequestSource
+    from trainmaster.orchestrator.core.runs.record import RunRecord
 
 RUNNER_AT = 2
 """The place of RUNNER in a script's command: trainmaster/orchestrator/core/requests/script.py."""
@@ -48,6 +49,11 @@ RUNNER_AT = 2
     type=click.Choice(["api", "gcloud"]),
     help="print only the job, as one of your own: the body of the API's create call, or the file for gcloud's --config",
 )
+@click.option(
+    "--markdown",
+    is_flag=True,
+    help="print a page for a comment on GitHub, with the difference to the last run",
+)
 @context_option
 @takes_include
 @takes_team
@@ -59,6 +65,7 @@ def plan(
     key: str | None,
     policy: Path | None,
     form: str | None,
+    markdown: bool,
     context: str | None,
     include: tuple[str, ...],
     output: str,
@@ -72,26 +79,33 @@ def plan(
     With --for, it prints the job of a request in any dialect for use without Trainmaster: the display name is the
     model's, and no label is a run's. No service is asked, and no policy is checked but that of --policy.
 
-    Exit status: 0 the request would be accepted, 2 it would be refused, for its faults or because a cap is reached.
+    With --markdown, it prints a page for GitHub, also of a request that would be refused, and compares the request with the
+    last run of its model.
+
+    Exit status: 0 the request would be accepted, 2 it would be refused, for its faults or because a cap is reached; with
+    --markdown, 1 in place of 2.
     """
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.settings import parse_settings
     from trainmaster.client.submission.source import read_source
 
+    if markdown and (form is not None or output != TABLE):
+        raise click.UsageError("--markdown is a form of its own: leave out --for and --output.")
     where, asks = context_or_names(context, asks=policy is None and form is None)
     source = read_source(file, sys.stdin.buffer)
     edits = Edits(settings=parse_settings(settings), include=include)
     if form is not None:
         return _print_own_job(source, edits, where, policy, form, as_json=output == JSON)
-    found, made = _examine_and_plan(source, edits, where, policy, key, asks=asks)
+    found, made, last = _examine_and_plan(source, edits, where, policy, key, asks=asks, compares=markdown)
+    if markdown:
+        return _print_page(found, made, last)
     if made is None:
         raise _refusal(found)
     if not print_for_programs(output, lambda: made.document):
         _print_plan(made)
     talk(f"Planned for project {where.project}, region {where.region} ({where.chosen_by}).")
     talk("\n".join(["Nothing was submitted. Not looked at:", *(f"  {each}" for each in made.not_checked)]))
-    is_refused = made.outlook is not None and made.outlook.verdict == "refused"
-    return ExitStatus.USAGE if is_refused else ExitStatus.DONE
+    return ExitStatus.USAGE if made.is_refused else ExitStatus.DONE
 
 
 def _examine_and_plan(
@@ -102,8 +116,11 @@ def _examine_and_plan(
     key: str | None,
     *,
     asks: bool,
-) -> "tuple[Examination, Plan | None]":
+    compares: bool,
+) -> "tuple[Examination, Plan | None, RunRecord | None]":
+    """`compares`: with the last run, which is read."""
     from trainmaster.client.clients import Clients
+    from trainmaster.client.plan.difference import last_run
     from trainmaster.client.plan.plan import plan_of, plan_with_ledger
     from trainmaster.client.submission.examination import examination_of
     from trainmaster.client.submission.terms import deployed_terms, terms_with_policy
@@ -111,10 +128,22 @@ def _examine_and_plan(
     is_message = key is not None
     if not asks:
         found = examination_of(source, terms_with_policy(where, policy), edits, is_message=is_message)
-        return found, plan_of(found)
+        return found, plan_of(found), None
     with Clients(where) as clients:
         found = examination_of(source, deployed_terms(clients), edits, is_message=is_message)
-        return found, plan_with_ledger(clients, found, key=key, now=datetime.now(UTC))
+        made = plan_with_ledger(clients, found, key=key, now=datetime.now(UTC))
+        return found, made, last_run(clients, found) if compares else None
+
+
+def _print_page(found: "Examination", made: "Plan | None", last: "RunRecord | None") -> int:
+    from trainmaster.cli.faults import problem_lines
+    from trainmaster.client.plan.markdown import plan_page, refusal_page
+
+    if made is None:
+        click.echo(refusal_page(found.faulty, map(click.unstyle, problem_lines(found))), nl=False)
+        return ExitStatus.FINDING
+    click.echo(plan_page(found, made, last, datetime.now(UTC)), nl=False)
+    return ExitStatus.FINDING if made.is_refused else ExitStatus.DONE
 
 
 def _print_plan(plan: "Plan") -> None:

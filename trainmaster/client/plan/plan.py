@@ -83,6 +83,11 @@ class Plan:
     not_checked: tuple[str, ...] = ()
 
     @property
+    def is_refused(self) -> bool:
+        """Whether a cap is reached."""
+        return self.outlook is not None and self.outlook.verdict == "refused"
+
+    @property
     def document(self) -> dict[str, Any]:
         document: Any = encoded(self)
         return dict(document)

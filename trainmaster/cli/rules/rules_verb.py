@@ -1,7 +1,7 @@
 """`trainmaster rules`: list, show, apply, fire, pause, resume and remove retraining rules."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,12 +81,25 @@ def show(clients: "Clients", rule: str, output: str) -> int:
     metavar="FILE",
     help="check with this policy, not the deployed one",
 )
+@click.option("--prune", is_flag=True, help="FILE is a folder: also remove every rule that it lacks")
+@click.option("--plan", "plans", is_flag=True, help="with --prune: only show what would change")
+@click.option("--allow-empty", is_flag=True, help="with --prune: remove every rule if the folder has none")
+@click.option("--yes", is_flag=True, help="with --prune: do not ask")
 @takes_include
 @_WAIT
 @takes_team
 @takes_context_to_change
 def apply(
-    clients: "Clients", files: tuple[str, ...], policy: Path | None, include: tuple[str, ...], wait_s: float
+    clients: "Clients",
+    files: tuple[str, ...],
+    policy: Path | None,
+    *,
+    prune: bool,
+    plans: bool,
+    allow_empty: bool,
+    yes: bool,
+    include: tuple[str, ...],
+    wait_s: float,
 ) -> int:
     """Check the rules in each FILE, put them in force, and print the state of each.
 
@@ -95,24 +108,56 @@ def apply(
     file has `enabled: false`. If it replaces the rule for another model, the command says so. The script of a rule's
     request, `script: {file: …}`, is packed and uploaded as submit does it.
 
+    With --prune, the rules, or those of your team, become those of one folder. Each change is shown before any is made, a
+    rule whose file is the same is left alone, and none is removed if the service refuses one of the others.
+
     Exit status: 0 accepted, 2 refused, 5 the service has not answered in time.
     """
     from trainmaster.cli.faults import problem_lines
-    from trainmaster.cli.submit.script_notes import upload_script
-    from trainmaster.client.rules.changing import data_note, drop_rule, examined_rules
-    from trainmaster.client.rules.listing import read_book
+    from trainmaster.cli.rules.folder import agree_to, folder_of
+    from trainmaster.client.rules.changing import examined_rules, remove_rule
+    from trainmaster.client.rules.folder import rule_changes, rule_files_in
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.send import check_names
     from trainmaster.client.submission.source import read_source
     from trainmaster.client.submission.terms import deployed_terms, terms_with_policy
 
+    folder = folder_of(files, prune=prune, alone=plans or allow_empty or yes, policy=policy)
+    found = files if folder is None else rule_files_in(folder, may_be_empty=allow_empty)
     terms = deployed_terms(clients) if policy is None else terms_with_policy(clients.context, policy)
-    sources = [read_source(file, sys.stdin.buffer) for file in dict.fromkeys(files)]
+    sources = [read_source(file, sys.stdin.buffer) for file in dict.fromkeys(found)]
     rules = examined_rules(clients, terms, sources, Edits(include=include))
     if problems := [line for rule in rules for line in problem_lines(rule)]:
         talk("\n".join(problems))
         raise Stop(ExitStatus.USAGE, "Nothing was changed.")
     check_names(rules)
+    if folder is None:
+        return _apply_rules(clients, rules, terms.team, wait_s, {})
+    changes = rule_changes(clients, rules, terms.team)
+    if not agree_to(changes, folder, clients.context.title, plans=plans, yes=yes):
+        return ExitStatus.DONE
+    wanted = [*changes.added, *changes.changed]
+    status = _apply_rules(clients, wanted, terms.team, wait_s, changes.generations) if wanted else 0
+    if status != ExitStatus.DONE:
+        raise Stop(ExitStatus(status), "No rule was removed.")
+    for each in changes.removed:
+        says_where(clients, f"Removing {each.dropped_name}")
+        remove_rule(clients, each)
+    return ExitStatus.DONE
+
+
+def _apply_rules(
+    clients: "Clients",
+    rules: Sequence["Examination"],
+    team: str | None,
+    wait_s: float,
+    generations: Mapping[str, int],
+) -> int:
+    """`generations`: of the versions that the rules may replace, by their names; a rule without one replaces any."""
+    from trainmaster.cli.submit.script_notes import upload_script
+    from trainmaster.client.rules.changing import data_note, drop_rule
+    from trainmaster.client.rules.listing import read_book
+
     says_where(clients, f"Applying {len(rules)} rules" if len(rules) > 1 else "Applying a rule")
     in_force = {rule.dropped_name: rule for rule in read_book(clients).rules}
     noted, statuses = set[Path](), list["RuleStatus"]()
@@ -121,9 +166,12 @@ def apply(
         if note := data_note(each):
             talk(note)
         for packed in each.archives:
-            upload_script(clients, packed, terms.team, noted)
-        statuses.append(drop_rule(clients, each.object_name, each.content, timeout_s=wait_s))
-        _say_applied(each, statuses[-1], in_force.get(each.object_name))
+            upload_script(clients, packed, team, noted)
+        name = each.object_name
+        statuses.append(
+            drop_rule(clients, name, each.content, if_generation=generations.get(name), timeout_s=wait_s)
+        )
+        _say_applied(each, statuses[-1], in_force.get(name))
     _warn_of_inert_rules(clients, statuses)
     return ExitStatus.USAGE if any(status.state == "refused" for status in statuses) else ExitStatus.DONE
 

@@ -1,7 +1,7 @@
 """`trainmaster rules`: list, show, apply, fire, pause, resume and remove retraining rules."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -114,16 +114,20 @@ def apply(
     Exit status: 0 accepted, 2 refused, 5 the service has not answered in time.
     """
     from trainmaster.cli.faults import problem_lines
-    from trainmaster.cli.rules.folder import agree_to, folder_of
-    from trainmaster.client.rules.changing import examined_rules, remove_rule
-    from trainmaster.client.rules.folder import rule_changes, rule_files_in
+    from trainmaster.client.rules.changing import examined_rules
+    from trainmaster.client.rules.folder import rule_files_in
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.send import check_names
     from trainmaster.client.submission.source import read_source
     from trainmaster.client.submission.terms import deployed_terms, terms_with_policy
 
-    folder = folder_of(files, prune=prune, alone=plans or allow_empty or yes, policy=policy)
-    found = files if folder is None else rule_files_in(folder, may_be_empty=allow_empty)
+    if not prune and (plans or allow_empty or yes):
+        raise click.UsageError("--plan, --allow-empty and --yes are for --prune.")
+    if prune and (len(files) != 1 or policy is not None):
+        raise click.UsageError(
+            "--prune takes one folder with all rules, and the deployed policy: no --policy."
+        )
+    found = rule_files_in(files[0], may_be_empty=allow_empty) if prune else files
     terms = deployed_terms(clients) if policy is None else terms_with_policy(clients.context, policy)
     sources = [read_source(file, sys.stdin.buffer) for file in dict.fromkeys(found)]
     rules = examined_rules(clients, terms, sources, Edits(include=include))
@@ -131,29 +135,40 @@ def apply(
         talk("\n".join(problems))
         raise Stop(ExitStatus.USAGE, "Nothing was changed.")
     check_names(rules)
-    if folder is None:
-        return _apply_rules(clients, rules, terms.team, wait_s, {})
-    changes = rule_changes(clients, rules, terms.team)
-    if not agree_to(changes, folder, clients.context.title, plans=plans, yes=yes):
+    if prune:
+        return _make_equal(clients, rules, terms.team, wait_s, plans=plans, yes=yes)
+    return _apply_rules(clients, rules, terms.team, wait_s)
+
+
+def _make_equal(
+    clients: "Clients",
+    rules: Sequence["Examination"],
+    team: str | None,
+    wait_s: float,
+    *,
+    plans: bool,
+    yes: bool,
+) -> int:
+    """Show every change, ask, and make them: the removals last, and only if the service accepts the rest."""
+    from trainmaster.client.rules.changing import remove_rule
+    from trainmaster.client.rules.folder import rule_changes
+
+    changes, title = rule_changes(clients, rules, team), clients.context.title
+    talk("\n".join(changes.lines) or f"The rules in {title} are the same already.")
+    if plans or not any(changes.lines):
         return ExitStatus.DONE
-    wanted = [*changes.added, *changes.changed]
-    status = _apply_rules(clients, wanted, terms.team, wait_s, changes.generations) if wanted else 0
-    if status != ExitStatus.DONE:
-        raise Stop(ExitStatus(status), "No rule was removed.")
+    _confirm_removal(f"Make these changes in {title}?", "--prune", yes=yes)
+    wanted = [rule for rule, _ in changes.wanted]
+    if wanted and (status := _apply_rules(clients, wanted, team, wait_s)) != ExitStatus.DONE:
+        talk("No rule was removed.")
+        return status
     for each in changes.removed:
         says_where(clients, f"Removing {each.dropped_name}")
         remove_rule(clients, each)
     return ExitStatus.DONE
 
 
-def _apply_rules(
-    clients: "Clients",
-    rules: Sequence["Examination"],
-    team: str | None,
-    wait_s: float,
-    generations: Mapping[str, int],
-) -> int:
-    """`generations`: of the versions that the rules may replace, by their names; a rule without one replaces any."""
+def _apply_rules(clients: "Clients", rules: Sequence["Examination"], team: str | None, wait_s: float) -> int:
     from trainmaster.cli.submit.script_notes import upload_script
     from trainmaster.client.rules.changing import data_note, drop_rule
     from trainmaster.client.rules.listing import read_book
@@ -167,11 +182,8 @@ def _apply_rules(
             talk(note)
         for packed in each.archives:
             upload_script(clients, packed, team, noted)
-        name = each.object_name
-        statuses.append(
-            drop_rule(clients, name, each.content, if_generation=generations.get(name), timeout_s=wait_s)
-        )
-        _say_applied(each, statuses[-1], in_force.get(name))
+        statuses.append(drop_rule(clients, each.object_name, each.content, timeout_s=wait_s))
+        _say_applied(each, statuses[-1], in_force.get(each.object_name))
     _warn_of_inert_rules(clients, statuses)
     return ExitStatus.USAGE if any(status.state == "refused" for status in statuses) else ExitStatus.DONE
 
@@ -319,12 +331,18 @@ def rm(clients: "Clients", rules: tuple[str, ...], yes: bool) -> int:
 
     found = _find_rules(clients, rules)
     files = ", ".join(each.dropped_name for each in found)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError("Removing a rule needs --yes where no one can be asked.")
-        click.confirm(f"Remove {files} in {clients.context.title}?", abort=True, err=True)
+    _confirm_removal(f"Remove {files} in {clients.context.title}?", "Removing a rule", yes=yes)
     for each in found:
         says_where(clients, f"Removing {each.dropped_name}")
         remove_rule(clients, each)
         print_names([each.name])
     return ExitStatus.DONE
+
+
+def _confirm_removal(question: str, what: str, *, yes: bool) -> None:
+    """Ask before anything is removed. `what`: needs --yes where no one can be asked."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{what} needs --yes where no one can be asked.")
+    click.confirm(question, abort=True, err=True)

@@ -120,8 +120,7 @@ def _examine_and_plan(
 ) -> "tuple[Examination, Plan | None, RunRecord | None]":
     """`compares`: with the last run, which is read."""
     from trainmaster.client.clients import Clients
-    from trainmaster.client.plan.difference import last_run
-    from trainmaster.client.plan.plan import plan_of, plan_with_ledger
+    from trainmaster.client.plan.plan import last_run, plan_of, plan_with_ledger
     from trainmaster.client.submission.examination import examination_of
     from trainmaster.client.submission.terms import deployed_terms, terms_with_policy
 
@@ -140,9 +139,9 @@ def _print_page(found: "Examination", made: "Plan | None", last: "RunRecord | No
     from trainmaster.client.plan.markdown import plan_page, refusal_page
 
     if made is None:
-        click.echo(refusal_page(found.faulty, map(click.unstyle, problem_lines(found))), nl=False)
+        click.echo(refusal_page(click.unstyle("\n".join(problem_lines(found)))), nl=False)
         return ExitStatus.FINDING
-    click.echo(plan_page(found, made, last, datetime.now(UTC)), nl=False)
+    click.echo(plan_page(made, last, datetime.now(UTC)), nl=False)
     return ExitStatus.FINDING if made.is_refused else ExitStatus.DONE
 
 

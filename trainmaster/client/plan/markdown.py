@@ -1,104 +1,75 @@
 """A plan as a page of GitHub's Markdown, for a comment on a pull request. Pure.
 
-Whatever is data stands in code, where GitHub renders no HTML and no links, and notifies no one of a name behind an `@`.
-Source: https://github.github.com/gfm (code spans, fenced code blocks)
+All text stands in fenced code blocks, where GitHub renders no HTML and no links, and notifies no one of a name behind an
+`@`. Source: https://github.github.com/gfm/#fenced-code-blocks
 """
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from difflib import unified_diff
 
-from trainmaster.client.plan.difference import ChangedValue, changed_values
+import yaml
+
 from trainmaster.client.plan.facts import plan_facts
 from trainmaster.client.plan.plan import Plan
-from trainmaster.client.runs.facts import state_of
 from trainmaster.client.shown.cost_lines import cost_facts
 from trainmaster.client.shown.run_lines import metric_facts
-from trainmaster.client.submission.examination import Examination
+from trainmaster.client.shown.run_screen import state_text
 from trainmaster.client.terminal import Fact, one_line, plural
-from trainmaster.orchestrator.core.policy.currency import shown_bound
+from trainmaster.orchestrator.core.requests.matrix import run_documents
 from trainmaster.orchestrator.core.runs.record import RunRecord, metrics_of
 
-PART_MAX_BYTES = 25_000
-"""Of each of the two parts of a page: GitHub refuses a comment of more than 65,536 characters."""
-VALUE_MAX_CHARS = 300
+BLOCK_MAX_BYTES = 20_000
+"""Of each of the three blocks of a page: GitHub refuses a comment of more than 65,536 characters."""
+LINE_MAX_CHARS = 300
 
 
-def plan_page(examination: Examination, plan: Plan, last: RunRecord | None, now: datetime) -> str:
-    """What the request may cost at most, what would happen first, its jobs, and how it differs from the last run.
+def plan_page(plan: Plan, last: RunRecord | None, now: datetime) -> str:
+    """What the request would cost and what would happen first, and its difference to the last run of its model, if any.
 
-    Args:
-        examination: of the sound request.
-        plan: of the same request.
-        last: as `last_run` found it; None: the page says what it was not compared with.
-        now: for the cost of a last run that has not ended.
+    The page fits into one comment: a block that is too long says how many lines it leaves out.
     """
-    facts = [fact for fact in plan_facts(plan) if fact[0] != "model"]
-    bound = examination.bound
-    if bound is not None and bound.at_most is not None:
-        facts.insert(0, ("at most", [shown_bound(bound.at_most, bound.currency)]))
-    facts.append(("not looked at", [*plan.not_checked]))
-    head = f"### Plan of {_code(str(plan.request.get('model_name')))}"
-    return "\n\n".join([head, _list(facts), *_comparison(plan, last, now)]) + "\n"
+    page = _block("Plan", _lines([*plan_facts(plan), ("not looked at", [*plan.not_checked])]))
+    if last is None or last.request is None:
+        return page
+    facts = [("run", [last.run_id]), ("state", [state_text(last, now)])]
+    facts += [*metric_facts(metrics_of(last)), *cost_facts(last, now)]
+    both = (_yaml_lines(each) for each in (last.request.document, run_documents(plan.request)[0]))
+    changed = list(unified_diff(*both, "the last run", "this request", n=1, lineterm=""))
+    return "\n".join(
+        [
+            page,
+            _block("The last run of this model", _lines(facts)),
+            _block("Difference", changed or ["The request is the same."], "diff"),
+        ]
+    )
 
 
-def refusal_page(title: str, lines: Iterable[str]) -> str:
-    """Every line about a request that the service would refuse."""
-    return f"### {_code(title)} would be refused\n\n{_block('text', [one for each in lines for one in each.splitlines()])}\n"
+def refusal_page(text: str) -> str:
+    """The page of a request that the service would refuse, for the faults in the text."""
+    return _block("The service would refuse this request", text.splitlines())
 
 
-def _comparison(plan: Plan, last: RunRecord | None, now: datetime) -> Iterator[str]:
-    if last is None:
-        why = (
-            "no service was asked"
-            if plan.outlook is None
-            else "there is no earlier run of it, or its request is not kept"
-        )
-        yield f"Compared with no run of this model: {why}."
-        return
-    yield f"#### Against the last run, {_code(last.run_id)}"
-    yield _list([("state", [state_of(last)]), *metric_facts(metrics_of(last)), *cost_facts(last, now)])
-    changed = changed_values(last, plan.request)
-    if not changed:
-        yield "The request is the same."
-        return
-    yield f"{plural(len(changed), 'changed value')} of the request:"
-    yield _block("diff", [line for each in changed for line in _diff_lines(each)])
+def _yaml_lines(document: object) -> list[str]:
+    text: str = yaml.safe_dump(json.loads(json.dumps(document)), allow_unicode=True, width=LINE_MAX_CHARS)
+    return text.splitlines()
 
 
-def _diff_lines(value: ChangedValue) -> Iterator[str]:
-    for sign, text in (("-", value.before), ("+", value.now)):
-        if text is not None:
-            yield f"{sign} {one_line(f'{value.path}: {text}', VALUE_MAX_CHARS)}"
+def _lines(facts: Iterable[Fact]) -> Iterator[str]:
+    for label, lines in facts:
+        yield from (f"{'' if number else f'{label}:':15}{line}" for number, line in enumerate(lines))
 
 
-def _list(facts: Iterable[Fact]) -> str:
-    return "\n".join(_bounded([f"- {label}: {', '.join(map(_code, lines))}" for label, lines in facts]))
-
-
-def _code(text: str) -> str:
-    """A code span of the text, on one line."""
-    line = one_line(text, VALUE_MAX_CHARS).strip() or "-"
-    fence = "`" * (_longest_ticks(line) + 1)
-    return f"{fence}{line}{fence}" if len(fence) == 1 else f"{fence} {line} {fence}"
-
-
-def _block(language: str, lines: Sequence[str]) -> str:
-    kept = _bounded([one_line(line, VALUE_MAX_CHARS) for line in lines])
-    fence = "`" * max(3, _longest_ticks("\n".join(kept)) + 1)
-    return "\n".join([f"{fence}{language}", *kept, fence])
-
-
-def _longest_ticks(text: str) -> int:
-    return max(map(len, re.findall("`+", text)), default=0)
-
-
-def _bounded(lines: Sequence[str]) -> list[str]:
-    """The first lines that have room, and how many more there are."""
-    kept, room = list[str](), PART_MAX_BYTES
-    for number, line in enumerate(lines):
+def _block(heading: str, lines: Iterable[str], language: str = "text") -> str:
+    """`heading`: our own words, which are no code."""
+    every, kept, room = [one_line(line, LINE_MAX_CHARS) for line in lines], list[str](), BLOCK_MAX_BYTES
+    for line in every:
         room -= len(line.encode()) + 1
         if room < 0:
-            return [*kept, f"… {plural(len(lines) - number, 'more line')}"]
+            kept.append(f"… {plural(len(every) - len(kept), 'more line')}")
+            break
         kept.append(line)
-    return kept
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", "\n".join(kept))), default=0))
+    return "\n".join([f"### {heading}", "", f"{fence}{language}", *kept, fence, ""])

@@ -10,16 +10,22 @@ from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_document, read_run
 from trainmaster.client.plan.outlook import LimitNow, Outlook, limits_now, outlook
 from trainmaster.client.runs.admission_objects import read_admission_objects
+from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.client.submission.examination import Examination
 from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates, quota_class
 from trainmaster.orchestrator.core.admission.cost import estimate, with_follow_ups
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainmaster.orchestrator.core.names import is_run_id, message_status_object, status_object
+from trainmaster.orchestrator.core.names import (
+    is_run_id,
+    message_status_object,
+    run_id_in_group,
+    status_object,
+)
 from trainmaster.orchestrator.core.requests.matrix import run_documents
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
-from trainmaster.orchestrator.core.runs.record import Estimate
+from trainmaster.orchestrator.core.runs.record import Estimate, RunRecord
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
@@ -155,6 +161,21 @@ def plan_with_ledger(
         seen=tuple(_seen_events(clients, request, examination.object_name, key)),
         not_checked=("what Vertex AI would answer: its quotas and free machines",),
     )
+
+
+def last_run(clients: "Clients", examination: Examination) -> RunRecord | None:
+    """The newest run of the request's model and team; of a matrix its first. None if none has its request on record.
+
+    Raises:
+        google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
+    """
+    request = examination.request
+    filters = Filters(model=request.spec.model_name if request else "", team=examination.terms.team)
+    for row in list_runs(clients, filters, limit=1).rows:
+        with suppress(NotFound):  # a damaged record, or one of a newer version, is no run to compare with
+            run_id = row.run_id if row.group is None else run_id_in_group(row.group, 1)
+            return read_run(clients, run_id).record
+    return None
 
 
 def _seen_events(

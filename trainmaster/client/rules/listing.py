@@ -26,8 +26,6 @@ from trainmaster.orchestrator.core.retraining.waiting import with_arrivals
 from trainmaster.orchestrator.core.sizes import MAX_BATCH_BYTES, MAX_RULE_BYTES
 
 if TYPE_CHECKING:
-    from google.cloud.storage import Blob
-
     from trainmaster.client.clients import Clients
 
 FILES_MAX = 10_000
@@ -133,7 +131,7 @@ def read_rule_file(clients: "Clients", rule: FoundRule) -> RuleFile | None:
 def _without_statuses(clients: "Clients") -> list[FoundRule]:
     book = read_book(clients)
     by_file = {rule.dropped_name: rule for rule in book.rules}
-    files, listed_to = list_rule_files(clients)
+    files, listed_to = _files(clients)
     return [
         FoundRule(
             dropped_name=name,
@@ -146,17 +144,13 @@ def _without_statuses(clients: "Clients") -> list[FoundRule]:
     ]
 
 
-def list_rule_files(clients: "Clients") -> "tuple[dict[str, Blob], str | None]":
-    """The rules among the first FILES_MAX objects below rules/ by name, and the name of the last of these if there may be more.
-
-    Raises:
-        google.api_core.exceptions.GoogleAPICallError: the inbox cannot be listed.
-    """
+def _files(clients: "Clients") -> tuple[set[str], str | None]:
+    """The rules among the first objects, and the name of the last of these if there may be more."""
     bucket = clients.storage.bucket(clients.context.inbox_bucket)
-    fields = "items(name,generation,md5Hash),nextPageToken"
-    listed = list(islice(clients.storage.list_blobs(bucket, prefix=RULES_PREFIX, fields=fields), FILES_MAX))
-    rules = {blob.name: blob for blob in listed if is_rule_object(blob.name)}
-    return rules, listed[-1].name if len(listed) == FILES_MAX else None
+    listed = clients.storage.list_blobs(bucket, prefix=RULES_PREFIX, fields="items(name),nextPageToken")
+    names = [blob.name for blob in islice(listed, FILES_MAX)]
+    rules = {name for name in names if is_rule_object(name)}
+    return rules, names[-1] if len(names) == FILES_MAX else None
 
 
 def _with_status(clients: "Clients", rule: FoundRule, *, is_whole: bool) -> FoundRule:

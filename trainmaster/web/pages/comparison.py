@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from trainmaster.client.runs.values import flat_values
 from trainmaster.client.times import span
 from trainmaster.orchestrator.core.documents.faults import cut
 from trainmaster.orchestrator.core.policy.currency import shown_bound, shown_money
+from trainmaster.orchestrator.core.runs.index import named_args
 from trainmaster.orchestrator.core.runs.record import RunRecord, metrics_of
 
 RUNS_MIN, RUNS_MAX = 2, 8
@@ -60,7 +60,7 @@ def _facts(record: RunRecord) -> Mapping[str, dict[str, str]]:
     facts: dict[str, dict[str, str]] = {title: {} for title in SECTIONS}
     document = record.request.document if record.request is not None else {}
     for key, value in document.items():
-        facts[_OF_REQUEST.get(key, "Request")] |= dict(flat_values(value, "" if key == "labels" else key))
+        facts[_OF_REQUEST.get(key, "Request")] |= dict(_flat_values(value, "" if key == "labels" else key))
     facts["Run"] |= dict(_run(record))
     facts["Tuning"] |= dict(_best_trial(record))
     facts["Metrics"] |= {name: _digits(value) for name, value in sorted(metrics_of(record).items())}
@@ -75,6 +75,26 @@ def _facts(record: RunRecord) -> Mapping[str, dict[str, str]]:
 def _digits(value: float) -> str:
     """More digits than elsewhere: runs that are compared may differ by little."""
     return f"{value:.6g}"
+
+
+def _flat_values(value: object, path: str) -> Iterator[tuple[str, str]]:
+    """The values in a part of the request, by path; of a list of arguments, by the argument's name."""
+    match value:
+        case Mapping():
+            for key, each in value.items():
+                yield from _flat_values(each, f"{path}.{key}" if path else str(key))
+        case list() | tuple() if path.endswith("args") and all(isinstance(each, str) for each in value):
+            for name, text in named_args([str(each) for each in value]).items():
+                yield f"{path} {name}", text
+        case list() | tuple() if any(isinstance(each, Mapping) for each in value):
+            for index, each in enumerate(value):
+                yield from _flat_values(each, f"{path}[{index}]")
+        case list() | tuple():
+            yield path, ", ".join(map(str, value))
+        case bool():
+            yield path, str(value).lower()
+        case _:
+            yield path, str(value)
 
 
 def _run(record: RunRecord) -> Iterator[tuple[str, str]]:

@@ -30,7 +30,7 @@ def test_rules_become_those_of_a_folder(trainmaster: Trainmaster, stack: Project
     rule(folder / "comes.yaml", "comes", {"manual": {}})
     (folder / "goes.yaml").unlink()
     done = trainmaster("rules", "apply", "--prune", str(folder), "--yes")
-    assert (done.status, done.out) == (0, "comes accepted\nchanges accepted\n"), done.err
+    assert (done.status, done.out) == (0, "changes accepted\ncomes accepted\n"), done.err
     stack.eventually(
         lambda: set(trainmaster("rules", "ls", "-o", "name").out.split()) == {"stays", "changes", "comes"},
         "the removed rule is retired",

@@ -34,10 +34,10 @@ def plan_page(plan: Plan, last: RunRecord | None, now: datetime) -> str:
     page = _block("Plan", _lines([*plan_facts(plan), ("not looked at", [*plan.not_checked])]))
     if last is None or last.request is None:
         return page
-    facts = [("run", [last.run_id]), ("state", [state_text(last, now)])]
+    facts: list[Fact] = [("run", [last.run_id]), ("state", [state_text(last, now)])]
     facts += [*metric_facts(metrics_of(last)), *cost_facts(last, now)]
-    both = (_yaml_lines(each) for each in (last.request.document, run_documents(plan.request)[0]))
-    changed = list(unified_diff(*both, "the last run", "this request", n=1, lineterm=""))
+    before, asked = _yaml_lines(last.request.document), _yaml_lines(run_documents(plan.request)[0])
+    changed = list(unified_diff(before, asked, "the last run", "this request", n=1, lineterm=""))
     return "\n".join(
         [
             page,

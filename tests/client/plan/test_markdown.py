@@ -52,7 +52,7 @@ def test_the_page_says_what_it_costs_whether_it_waits_and_what_differs_from_the_
     assert ", at most 43.20 USD; prices of " in plan
     assert f"run:           {run_id}\nstate:         submitted " in last
     changed = [line for line in difference.splitlines() if re.match(r"[+-] ?[-p]", line)]
-    assert [line.replace(" ", "") for line in changed[1:]] == ["---epochs=3", "---fast", "+--epochs=5", "+priority:60"]  # fmt: skip
+    assert [line.replace(" ", "") for line in changed[1:]] == ["----epochs=3", "----fast", "+---epochs=5", "+priority:60"]  # fmt: skip
 
 
 def test_the_same_request_differs_in_nothing_and_a_new_model_has_no_run_before(served: Served) -> None:

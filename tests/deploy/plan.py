@@ -21,10 +21,10 @@ TERRAFORM_BINARY = shutil.which("terraform")
 
 
 @cache
-def plan(*teams: str) -> dict[str, Any]:
+def plan(*teams: str, ci: str = "null") -> dict[str, Any]:
     """The locals of trainmaster/deploy/terraform/plan for PROJECT, REGION and NUMBER.
 
-    Of `teams`, each has a group `<team>@example.com` of members and its own topic.
+    Of `teams`, each has a group `<team>@example.com` of members and its own topic. `ci`: the variable, as JSON.
 
     Raises:
         AssertionError: Terraform refused the configuration; with what it said.
@@ -32,7 +32,7 @@ def plan(*teams: str) -> dict[str, Any]:
     names = [
         "topology", "topics", "buckets", "builds_bucket", "ledger_days", "repository", "functions", "triggers", "subscriptions", "sinks",
         "schedules", "accounts", "agents", "custom_roles", "grants", "folders", "printed", "metrics", "alerts", "dashboard",
-        "notices", "notice_addresses",
+        "notices", "notice_addresses", "ci_pools", "ci_principals",
     ]  # fmt: skip
     settings = {
         team: {"members": [f"group:{team}@example.com"], "requests_topic": f"trainmaster-requests-{team}"}
@@ -50,6 +50,7 @@ def plan(*teams: str) -> dict[str, Any]:
             f"-var=project_number={NUMBER}",
             f"-var=teams={json.dumps(settings)}",
             f"-var=notify={json.dumps(NOTIFY)}",
+            f"-var=ci={ci}",
         ],
         input=f"jsonencode({{{wanted}}})",
         cwd=TERRAFORM / "plan",

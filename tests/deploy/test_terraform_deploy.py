@@ -161,6 +161,8 @@ def test_terraform_imports_everything_that_undeploy_leaves_and_deploy_takes_over
         ("${google_storage_bucket.bucket[each.key]}", "${var.kept_buckets}"),
         ("${google_project_iam_custom_role.role[each.key]}", "${var.kept_roles}"),
         ("${google_service_account.account[each.key]}", "${var.kept_accounts}"),
+        ("${google_iam_workload_identity_pool.ci[each.key]}", "${var.kept_pools}"),
+        ("${google_iam_workload_identity_pool_provider.ci[each.key]}", "${var.kept_pools}"),
     }
 
 

@@ -15,6 +15,8 @@ RESOURCES: Mapping[str, str] = {
     "google_cloud_scheduler_job": "cloudscheduler.Job",
     "google_cloudfunctions2_function": "cloudfunctionsv2.Function",
     "google_eventarc_trigger": "eventarc.Trigger",
+    "google_iam_workload_identity_pool": "iam.WorkloadIdentityPool",
+    "google_iam_workload_identity_pool_provider": "iam.WorkloadIdentityPoolProvider",
     "google_kms_crypto_key_iam_member": "kms.CryptoKeyIAMMember",
     "google_logging_metric": "logging.Metric",
     "google_logging_project_sink": "logging.ProjectSink",

@@ -32,6 +32,7 @@ module "plan" {{
   watched_buckets = var.watched_buckets
   teams           = var.teams
   notify          = var.notify
+  ci              = var.ci
 }}
 """
 

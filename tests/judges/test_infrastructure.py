@@ -24,6 +24,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
         "watched_buckets": '["watched"]',
         "teams": '{"vision": {"members": ["group:vision@example.com"], "requests_topic": "requests-vision"}}',
         "notify": '{"ops": {"secret": "hmac"}, "chat": {"secret": "hmac"}, "mail": {"to": ["a@example.com"]}}',
+        "ci": '{"repository_id": "42", "environments": {"submit": "main", "build": "images", "deploy": "production"}}',
     },
 }
 IN_THE_PATH = ("project", "location", "region")
@@ -91,6 +92,14 @@ SENT: Mapping[str, Sent] = {
         api="eventarc.v1",
         schema="Trigger",
         names={"matching_criteria": "eventFilters", "cloud_run_service": "cloudRun"},
+    ),
+    "google_iam_workload_identity_pool": Sent(
+        api="iam.v1", schema="WorkloadIdentityPool", left_out=("workload_identity_pool_id",)
+    ),
+    "google_iam_workload_identity_pool_provider": Sent(
+        api="iam.v1",
+        schema="WorkloadIdentityPoolProvider",
+        left_out=("workload_identity_pool_id", "workload_identity_pool_provider_id"),
     ),
     "google_logging_metric": Sent(api="logging.v2", schema="LogMetric"),
     "google_logging_project_sink": Sent(

@@ -19,13 +19,15 @@ BUCKETS = "google_storage_bucket.bucket"
 LEFT = (
     "google_project_iam_custom_role.role[",
     "google_service_account.account[",
+    "google_iam_workload_identity_pool",
     "google_project_iam_member.agent",
     "google_project_service_identity.",
     "google_kms_crypto_key_iam_member.agent",
     f'google_pubsub_topic.topic["{SHARED_TOPIC}"]',
 )
 """Resources that leave Terraform's state but stay in the project. The id of a deleted role is reserved for 37 days, which
-would block deployments, so the roles stay and `deploy` imports them. So do the accounts, without their roles: an account
+would block deployments, so the roles stay and `deploy` imports them; likewise the pool and provider of CI, for 30 days, which
+let no job do anything without the grants on accounts. So do the accounts, without their roles: an account
 that is made again under a deleted one's name is another identity, which has none of the roles that users granted to the
 first: https://cloud.google.com/iam/docs/service-accounts-delete-undelete. The roles of Google's service agents serve the
 whole project. Without the grants on the key, Cloud Storage could not read the buckets that stay. Others may subscribe to
@@ -51,7 +53,7 @@ def undeploy(project: str, region: str, *, delete_buckets: bool) -> int:
         return 1
     print(
         "Kept: the custom roles, the service accounts tm-… with the roles that others granted them, and the topic "
-        f"{names.topics[SHARED_TOPIC]}. docs/how-to/deploy.md, section Remove, says why and how to delete them."
+        f"{names.topics[SHARED_TOPIC]}{', and the workload identity pool' if names.pools else ''}. docs/how-to/deploy.md, section Remove, says why and how to delete them."
     )
     if not delete_buckets:
         kept = [*names.buckets.values(), names.state_bucket]
@@ -89,7 +91,7 @@ def _remove(names: Names, clearance: PreflightResult, *, delete_buckets: bool) -
         terraform.run("state", "rm", *forgotten)
     # Terraform before 1.9 runs imports even to destroy, and so would remove what an earlier attempt left:
     # https://github.com/hashicorp/terraform/pull/35262
-    imports_nothing = replace(clearance, kept_buckets={}, kept_roles=(), kept_accounts=())
+    imports_nothing = replace(clearance, kept_buckets={}, kept_roles=(), kept_pools=(), kept_accounts=())
     variables = terraform.variables(imports_nothing, delete_buckets=delete_buckets)
     terraform.run("destroy", "-input=false", "-auto-approve", *variables)
     if delete_buckets:

@@ -26,9 +26,11 @@ class ExistingBucket:
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingRole:
-    """A custom role of the project. A deleted one can be undeleted for 7 days, and keeps its id for 37.
+    """A custom role, or a workload identity pool, of the project.
 
-    Source: https://cloud.google.com/iam/docs/creating-custom-roles#deleting-custom-role
+    A deleted role can be undeleted for 7 days, and keeps its id for 37; a deleted pool can be for the 30 days that it keeps it.
+    Sources: https://cloud.google.com/iam/docs/creating-custom-roles#deleting-custom-role and
+    https://cloud.google.com/iam/docs/manage-workload-identity-pools-providers
     """
 
     title: str
@@ -45,6 +47,7 @@ class Existing:
     project_number: str
     buckets: Mapping[str, ExistingBucket]
     roles: Mapping[str, ExistingRole]
+    pools: Mapping[str, ExistingRole]
     named: Mapping[str, Mapping[str, str]]
     made: Mapping[str, frozenset[str]]
 
@@ -79,6 +82,7 @@ _RESOURCES: Mapping[str, tuple[str, str]] = {
     "google_artifact_registry_repository": ("repository", "repository_id"),
     "google_service_account": ("service account", "email"),
     "google_project_iam_custom_role": ("role", "role_id"),
+    "google_iam_workload_identity_pool": ("workload identity pool", "workload_identity_pool_id"),
 }
 
 
@@ -92,7 +96,9 @@ def find_existing(names: Names, project_number: str) -> Existing:
     # Each query is a process that takes a second or two.
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answers = pool.map(_bucket, wanted)
-        roles = pool.submit(_roles, names)
+        roles = pool.submit(_with_deleted, names, "roles")
+        command = ("workload-identity-pools", "--location=global")
+        pools = pool.submit(_with_deleted, names, *command) if names.pools else None
         named = pool.map(lambda how: _names(names, *how), _LISTS.values())
         buckets = {name: bucket for name, bucket in zip(wanted, answers, strict=True) if bucket is not None}
         kept_in = buckets.get(names.state_bucket)
@@ -102,6 +108,7 @@ def find_existing(names: Names, project_number: str) -> Existing:
         project_number=project_number,
         buckets=buckets,
         roles=roles.result(),
+        pools=pools.result() if pools else {},
         named=dict(zip(_LISTS, named, strict=True)),
         made=_made_resources(state),
     )
@@ -120,11 +127,14 @@ def _last_part(name: str) -> str:
     return name.rpartition("/")[2] if name.startswith("projects/") else name
 
 
-def _roles(names: Names) -> dict[str, ExistingRole]:
-    found = list_resources("iam", "roles", "list", "--show-deleted", f"--project={names.project}")
+def _with_deleted(names: Names, *command: str) -> dict[str, ExistingRole]:
+    found = list_resources(
+        "iam", *command[:1], "list", "--show-deleted", *command[1:], f"--project={names.project}"
+    )
     return {
         each["name"].rpartition("/")[2]: ExistingRole(
-            title=each.get("title", ""), deleted=bool(each.get("deleted", False))
+            title=each.get("title") or each.get("displayName", ""),
+            deleted=bool(each.get("deleted", False)) or each.get("state") == "DELETED",
         )
         for each in found
     }

@@ -16,6 +16,8 @@ METRICS = (
     *("refusals", "refused", "unreconciled", "waits"),
 )
 """Log-based metrics of trainmaster/deploy/terraform/plan/monitoring.tf; a test compares them."""
+CI_POOL, CI_TITLE = "trainmaster", "Trainmaster: CI"
+"""Id and title of the pool in trainmaster/deploy/terraform/ci.tf; a test compares them."""
 POLICY = ROOT / "functions" / "policy.yaml"
 SETTINGS = Path("trainmaster.tfvars")
 """The deployment's settings, in the current folder; docs/how-to/deploy.md lists them."""
@@ -25,7 +27,7 @@ SETTINGS = Path("trainmaster.tfvars")
 class Names:
     """`buckets` and `topics` are by role; `taken` is by kind of resource, as in trainmaster/deploy/existing.py.
 
-    `roles`: titles of the custom roles by id. `accounts`: emails by the keys that Terraform gives them. `teams`: the policy's teams by name, as Terraform's variable `teams` has
+    `roles`: titles of the custom roles by id. `pools`: likewise of the workload identity pool, if CI has one. `accounts`: emails by the keys that Terraform gives them. `teams`: the policy's teams by name, as Terraform's variable `teams` has
     them; `notify`: likewise its receivers of notices. `scheduler_region`: differs from `region` where Cloud Scheduler does
     not support that.
     """
@@ -36,6 +38,7 @@ class Names:
     buckets: Mapping[str, str]
     topics: Mapping[str, str]
     roles: Mapping[str, str]
+    pools: Mapping[str, str]
     accounts: Mapping[str, str]
     teams: Mapping[str, Mapping[str, Any]]
     notify: Mapping[str, Mapping[str, Any]]
@@ -77,7 +80,9 @@ def names_of(project: str, region: str) -> Names:
     requests = [
         name for name, each in topology["functions"].items() if each["trigger"] == {"topic": "requests"}
     ]
-    accounts = [*functions, *table["accounts"], *(f"trainer-{team}" for team in teams)]
+    of_ci = ci_roles()
+    others = (*(f"trainer-{team}" for team in teams), *(f"ci-{role}" for role in of_ci))
+    accounts = [*functions, *table["accounts"], *others]
     emails = {name: account_email(name, project) for name in accounts}
     return Names(
         project=project,
@@ -86,6 +91,7 @@ def names_of(project: str, region: str) -> Names:
         buckets={**topology["buckets"], "builds": f"{project}-builds"},
         topics=topology["topics"],
         roles={name: role["title"] for name, role in table["roles"].items() if role.get("custom")},
+        pools={CI_POOL: CI_TITLE} if of_ci else {},
         accounts=emails,
         teams=teams,
         notify=receiver_settings(shipped_policy()),
@@ -147,6 +153,15 @@ def setting(name: str, settings: Path = SETTINGS) -> str | None:
     text = settings.read_text() if settings.is_file() else ""
     found = re.search(rf'^[ \t]*{name}[ \t]*=[ \t]*"?([^"\s#]+)', text, re.MULTILINE)
     return found[1] if found and found[1] != "null" else None
+
+
+def ci_roles(settings: Path = SETTINGS) -> tuple[str, ...]:
+    """The roles for which the settings' variable `ci` asks, of those in permissions.yaml; none without it."""
+    if setting("ci", settings) is None:
+        return ()
+    code = re.sub(r"(#|//).*", "", settings.read_text())
+    roles = permissions()["ci"]
+    return tuple(role for role in roles if role == "plan" or re.search(rf'\b{role}"?[ \t]*[=:][ \t]*"', code))
 
 
 def training_regions() -> frozenset[str]:

@@ -34,6 +34,7 @@ class PreflightResult:
     project_number: str = ""
     kept_buckets: dict[str, str] = field(default_factory=dict)
     kept_roles: tuple[str, ...] = ()
+    kept_pools: tuple[str, ...] = ()
     kept_accounts: tuple[str, ...] = ()
     foreign_topics: tuple[str, ...] = ()
     state_bucket_exists: bool = False
@@ -87,7 +88,8 @@ def conclusions_from(
             for role, name in names.buckets.items()
             if name in existing.buckets and name not in existing.made_buckets
         },
-        kept_roles=tuple(sorted(_other_roles(names, existing))),
+        kept_roles=tuple(sorted(_others("role", names.roles, existing.roles, existing))),
+        kept_pools=tuple(_others("workload identity pool", names.pools, existing.pools, existing)),
         kept_accounts=tuple(sorted(_left_accounts(names, existing))),
         foreign_topics=(SHARED_TOPIC,) if foreign else (),
         state_bucket_exists=names.state_bucket in existing.buckets,
@@ -209,14 +211,18 @@ def _bucket_faults(names: Names, existing: Existing) -> Iterator[str]:
             )
 
 
-def _other_roles(names: Names, existing: Existing) -> dict[str, ExistingRole]:
-    """Roles of our names that are there and not in the state: by their titles, an earlier undeploy left them."""
-    made = existing.made.get("role", frozenset())
-    return {name: existing.roles[name] for name in names.roles if name in existing.roles and name not in made}
+def _others(
+    kind: str, wanted: Mapping[str, str], there: Mapping[str, ExistingRole], existing: Existing
+) -> dict[str, ExistingRole]:
+    """Roles or pools of our names that are there and not in the state: by their titles, an earlier undeploy left them."""
+    made = existing.made.get(kind, frozenset())
+    return {name: there[name] for name in wanted if name in there and name not in made}
 
 
 def _role_faults(names: Names, existing: Existing) -> Iterator[str]:
-    for name, role in _other_roles(names, existing).items():
+    roles = _others("role", names.roles, existing.roles, existing)
+    pools = _others("workload identity pool", names.pools, existing.pools, existing)
+    for name, role in roles.items():
         if role.deleted:
             yield (
                 f"role {name!r} was deleted in the last 7 days, and its id stays reserved for 37: "
@@ -224,6 +230,16 @@ def _role_faults(names: Names, existing: Existing) -> Iterator[str]:
             )
         elif role.title != names.roles[name]:
             yield _collision("role", name, names.project)
+    for name, pool in pools.items():
+        if pool.deleted:
+            where = f"--location=global --project={names.project}"
+            yield (
+                f"workload identity pool {name!r} was deleted in the last 30 days, in which its id stays reserved: "
+                f"`gcloud iam workload-identity-pools undelete {name} {where}`, the same with `providers undelete github "
+                f"--workload-identity-pool={name}` if its provider is deleted, too, then deploy again"
+            )
+        elif pool.title != names.pools[name]:
+            yield _collision("workload identity pool", name, names.project)
 
 
 def _left_accounts(names: Names, existing: Existing) -> dict[str, str]:

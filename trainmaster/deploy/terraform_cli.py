@@ -89,6 +89,7 @@ class Terraform:
             f"-var=kept_roles={json.dumps(clearance.kept_roles)}",
             f"-var=foreign_topics={json.dumps(clearance.foreign_topics)}",
             f"-var=kept_accounts={json.dumps(clearance.kept_accounts)}",
+            f"-var=kept_pools={json.dumps(clearance.kept_pools)}",
             f"-var=teams={json.dumps(self.names.teams)}",
             f"-var=notify={json.dumps(self.names.notify)}",
             f"-var=policy_keys={json.dumps(sorted(policy_keys(shipped_policy())))}",

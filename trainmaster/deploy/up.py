@@ -101,6 +101,7 @@ def _notes(clearance: PreflightResult) -> list[str]:
         else f"no {SETTINGS} here: default settings",
         *(f"bucket {name} already exists and is kept" for name in clearance.kept_buckets.values()),
         *(f"role {name} already exists and is kept" for name in clearance.kept_roles),
+        *(f"workload identity pool {name} already exists and is kept" for name in clearance.kept_pools),
         *(f"account tm-{name} already exists and is kept" for name in clearance.kept_accounts),
         *(f"the topic for {role} already exists and is used as it is" for role in clearance.foreign_topics),
     ]

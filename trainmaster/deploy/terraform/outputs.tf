@@ -22,3 +22,11 @@ output "build_account" {
   value       = google_service_account.account["build"].email
   description = "Account that builds run as (cloudbuild.yaml). Users who submit a build need permission to act as it."
 }
+
+output "ci" {
+  value = {
+    workload_identity_provider = one([for pool in google_iam_workload_identity_pool_provider.ci : pool.name])
+    accounts                   = { for role in keys(module.plan.ci_principals) : role => google_service_account.account["ci-${role}"].email }
+  }
+  description = "What workflows need (docs/how-to/run-from-ci.md): the provider, and the account of each role."
+}

@@ -147,3 +147,35 @@ variable "vpc_subnetwork" {
   default     = null
   description = "Subnetwork of the functions, for direct VPC egress in place of a connector: projects/P/regions/REGION/subnetworks/S. None by default."
 }
+
+variable "ci" {
+  type        = object({ repository_id = string, environments = optional(map(string), {}) })
+  default     = null
+  description = "Jobs of GitHub Actions that may act for CI: the repository's number, and for `submit`, `build` and `deploy`, as far as they are wanted, the environment that a job must be in. None by default."
+
+  validation {
+    condition     = var.ci == null || can(regex("^[1-9][0-9]{0,18}$", var.ci.repository_id))
+    error_message = "ci.repository_id is the repository's number, as text: gh api repos/OWNER/NAME --jq .id"
+  }
+
+  validation {
+    condition     = var.ci == null || length(setsubtract(try(keys(var.ci.environments), []), ["submit", "build", "deploy"])) == 0
+    error_message = "ci.environments names environments for submit, build and deploy only."
+  }
+
+  validation {
+    condition     = var.ci == null || alltrue([for name in try(values(var.ci.environments), []) : can(regex("^[A-Za-z0-9_.-]{1,100}$", name))])
+    error_message = "An environment of ci.environments has 1 to 100 letters, digits, '_', '.' and '-'."
+  }
+
+  validation {
+    condition     = var.ci == null || length(distinct(try(values(var.ci.environments), []))) == length(try(values(var.ci.environments), []))
+    error_message = "Each environment of ci.environments is another one, so that no job may do what another needs approval for."
+  }
+}
+
+variable "kept_pools" {
+  type        = set(string)
+  default     = []
+  description = "Existing workload identity pools to import: those that an earlier `make undeploy` kept."
+}

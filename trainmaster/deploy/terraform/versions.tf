@@ -66,4 +66,5 @@ module "plan" {
   teams           = var.teams
   notify          = var.notify
   policy_keys     = var.policy_keys
+  ci              = var.ci
 }

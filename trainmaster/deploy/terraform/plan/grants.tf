@@ -8,6 +8,7 @@ locals {
     { for name in keys(local.functions) : name => { id = "tm-${name}", what = "the function ${name}" } },
     { for name, account in local.permissions.accounts : name => { id = "tm-${name}", what = account.what } },
     { for team in keys(var.teams) : "trainer-${team}" => { id = "tm-trainer-${team}", what = "training jobs of the team ${team}" } },
+    { for role in local.ci_roles : "ci-${role}" => { id = "tm-ci-${role}", what = local.permissions.ci[role].what } },
     { for team in keys(var.teams) : "eval-${team}" => { id = "tm-eval-${team}", what = "jobs that score models of the team ${team}" } }
   )
 
@@ -55,6 +56,26 @@ locals {
     ] if !can(grant.policy) || contains(var.policy_keys, try(grant.policy, ""))
   ])
 
+  # The same for CI.
+  each_ci_grant = flatten([
+    for role in local.ci_roles : [
+      for grant in concat(
+        local.permissions.ci[role].grants,
+        [for name in keys(local.permissions.deployer) : { role = name, thing = { project = "all" } } if role == "deploy"]
+        ) : {
+        account = "ci-${role}"
+        role = (
+          contains(keys(local.custom_roles), grant.role)
+          ? "projects/${var.project}/roles/${grant.role}"
+          : grant.role
+        )
+        kind   = keys(grant.thing)[0]
+        name   = values(grant.thing)[0]
+        folder = ""
+      } if length(var.teams) == 0 || !can(grant.without_teams)
+    ]
+  ])
+
   # The same for each team, with an entry for each managed folder and each single object.
   each_team_grant = flatten([
     for team, settings in var.teams : [
@@ -93,7 +114,7 @@ locals {
   grants = {
     for kind in ["project", "bucket", "topic", "account", "function", "subscription", "secret", "folder", "object"] : kind => merge(
       {
-        for grant in local.each_grant :
+        for grant in concat(local.each_grant, local.each_ci_grant) :
         trimsuffix("${grant.account}/${reverse(split("/", grant.role))[0]}/${grant.name}/${grant.folder}", "/") => grant
         if grant.kind == kind
       },

@@ -45,6 +45,12 @@ variable "policy_keys" {
   description = "The policy's keys that are set, of those that grants depend on."
 }
 
+variable "ci" {
+  type        = object({ repository_id = string, environments = optional(map(string), {}) })
+  default     = null
+  description = "The repository whose jobs may act for CI, and the environment of each role but `plan`."
+}
+
 locals {
   topology = yamldecode(
     replace(

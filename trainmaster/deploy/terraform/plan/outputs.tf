@@ -112,3 +112,13 @@ output "notice_addresses" {
   value       = local.notice_addresses
   description = "Addresses of all of them."
 }
+
+output "ci_pools" {
+  value       = local.ci_pools
+  description = "Workload identity pools by id: what their provider requires of a token, and what it makes of it."
+}
+
+output "ci_principals" {
+  value       = local.ci_principals
+  description = "By role of CI, the jobs that may act as its account."
+}

@@ -1,0 +1,50 @@
+# GitHub Actions without keys (plan/ci.tf says which jobs may do what). Nothing of it exists unless var.ci is set.
+
+# The ids of a deleted pool and provider stay reserved for 30 days, so `make undeploy` leaves both, and this imports them
+# again. Without the grants below, no job can act as any account.
+# Source: https://cloud.google.com/iam/docs/manage-workload-identity-pools-providers
+import {
+  for_each = var.kept_pools
+  to       = google_iam_workload_identity_pool.ci[each.key]
+  id       = "projects/${var.project}/locations/global/workloadIdentityPools/${each.key}"
+}
+
+import {
+  for_each = var.kept_pools
+  to       = google_iam_workload_identity_pool_provider.ci[each.key]
+  id       = "projects/${var.project}/locations/global/workloadIdentityPools/${each.key}/providers/github"
+}
+
+resource "google_iam_workload_identity_pool" "ci" {
+  for_each = module.plan.ci_pools
+
+  workload_identity_pool_id = each.key
+  display_name              = "Trainmaster: CI"
+  description               = "Jobs of the repository that the deployment's settings name."
+
+  depends_on = [time_sleep.apis]
+}
+
+resource "google_iam_workload_identity_pool_provider" "ci" {
+  for_each = module.plan.ci_pools
+
+  workload_identity_pool_id          = google_iam_workload_identity_pool.ci[each.key].workload_identity_pool_id
+  workload_identity_pool_provider_id = "github"
+  display_name                       = "GitHub Actions"
+  attribute_condition                = each.value.condition
+  attribute_mapping                  = each.value.mapping
+
+  oidc {
+    issuer_uri = "https://token.actions.githubusercontent.com"
+  }
+}
+
+resource "google_service_account_iam_member" "ci" {
+  for_each = module.plan.ci_principals
+
+  service_account_id = google_service_account.account["ci-${each.key}"].name
+  role               = "roles/iam.workloadIdentityUser"
+  member             = each.value
+
+  depends_on = [google_iam_workload_identity_pool_provider.ci]
+}

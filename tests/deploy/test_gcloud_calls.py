@@ -35,7 +35,7 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
     empty, full = (Cloud(tmp_path_factory.mktemp(name)) for name in ("empty", "full"))
     deployed(full)
     key = f"projects/{PROJECT}/locations/{REGION}/keyRings/r/cryptoKeys/k"
-    (empty.folder / SETTINGS).write_text(f'kms_key = "{key}"\nsoft_delete_s = 604800\n')
+    (empty.folder / SETTINGS).write_text(f'kms_key = "{key}"\nsoft_delete_s = 604800\nci = {{}}\n')
     asked = {
         *empty.up().asked,
         *full.up().asked,

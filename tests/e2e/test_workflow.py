@@ -86,7 +86,7 @@ def runner(stack: Project, tmp_path: Path) -> Runner:
     )  # fmt: skip
 
 
-@pytest.mark.slow(seconds=20)
+@pytest.mark.slow(seconds=30)
 @pytest.mark.timeout(300)
 def test_a_pull_request_is_planned_and_a_merge_trains_once_and_keeps_the_rules_as_files(
     runner: Runner, stack: Project

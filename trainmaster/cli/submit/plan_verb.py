@@ -90,7 +90,7 @@ def plan(
     from trainmaster.client.submission.source import read_source
 
     if markdown and (form is not None or output != TABLE):
-        raise click.UsageError("--markdown is a form of its own: leave out --for and --output.")
+        raise click.UsageError("--markdown takes neither --for nor --output.")
     where, asks = context_or_names(context, asks=policy is None and form is None)
     source = read_source(file, sys.stdin.buffer)
     edits = Edits(settings=parse_settings(settings), include=include)

@@ -1,7 +1,7 @@
 """A plan as a page of GitHub's Markdown, for a comment on a pull request. Pure.
 
-All text stands in fenced code blocks, where GitHub renders no HTML and no links, and notifies no one of a name behind an
-`@`. Source: https://github.github.com/gfm/#fenced-code-blocks
+All text is in fenced code blocks, where GitHub renders no HTML and no links, and notifies no one of a name behind an `@`.
+Source: https://github.github.com/gfm/#fenced-code-blocks
 """
 
 import json
@@ -63,7 +63,7 @@ def _lines(facts: Iterable[Fact]) -> Iterator[str]:
 
 
 def _block(heading: str, lines: Iterable[str], language: str = "text") -> str:
-    """`heading`: our own words, which are no code."""
+    """`heading`: our own words, not data."""
     every, kept, room = [one_line(line, LINE_MAX_CHARS) for line in lines], list[str](), BLOCK_MAX_BYTES
     for line in every:
         room -= len(line.encode()) + 1

@@ -172,7 +172,7 @@ def last_run(clients: "Clients", examination: Examination) -> RunRecord | None:
     request = examination.request
     filters = Filters(model=request.spec.model_name if request else "", team=examination.terms.team)
     for row in list_runs(clients, filters, limit=1).rows:
-        with suppress(NotFound):  # a damaged record, or one of a newer version, is no run to compare with
+        with suppress(NotFound):  # a damaged record, or one of a newer version, cannot be compared
             run_id = row.run_id if row.group is None else run_id_in_group(row.group, 1)
             return read_run(clients, run_id).record
     return None

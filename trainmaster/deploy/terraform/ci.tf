@@ -1,4 +1,4 @@
-# GitHub Actions without keys (plan/ci.tf says which jobs may do what). Nothing of it exists unless var.ci is set.
+# GitHub Actions without keys (plan/ci.tf says which jobs may do what). None of it exists unless var.ci is set.
 
 # The ids of a deleted pool and provider stay reserved for 30 days, so `make undeploy` leaves both, and this imports them
 # again. Without the grants below, no job can act as any account.

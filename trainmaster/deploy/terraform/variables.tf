@@ -151,7 +151,7 @@ variable "vpc_subnetwork" {
 variable "ci" {
   type        = object({ repository_id = string, environments = optional(map(string), {}) })
   default     = null
-  description = "Jobs of GitHub Actions that may act for CI: the repository's number, and for `submit`, `build` and `deploy`, as far as they are wanted, the environment that a job must be in. None by default."
+  description = "Jobs of GitHub Actions that may act for CI: the repository's number, and for each of `submit`, `build` and `deploy` that they may do, the environment that a job must be in. None by default."
 
   validation {
     condition     = var.ci == null || can(regex("^[1-9][0-9]{0,18}$", var.ci.repository_id))

@@ -243,8 +243,11 @@ STATE_LIST = [
     'google_service_account_iam_member.account["on-tick/iam.serviceAccountUser/trainer"]',
     'google_pubsub_topic.topic["images"]',
     'google_pubsub_topic.topic["ticks"]',
+    'google_service_account_iam_member.ci["submit"]',
+    'google_iam_workload_identity_pool.ci["trainmaster"]',
+    'google_iam_workload_identity_pool_provider.ci["trainmaster"]',
 ]
-DESTROYED = {*STATE_LIST[2:4], STATE_LIST[5], STATE_LIST[11], STATE_LIST[13]}
+DESTROYED = {*STATE_LIST[2:4], STATE_LIST[5], STATE_LIST[11], *STATE_LIST[13:15]}
 
 
 def deployed(cloud: Cloud) -> None:
@@ -279,7 +282,7 @@ def test_undeploying_again_where_it_stopped_halfway_imports_no_bucket_to_destroy
     assert "apply" not in [line.split()[1] for line in ran.changes]
     (destroyed,) = terraform_said(ran, "destroy")
     assert "-var=kept_buckets={} -var=kept_roles=[] " in destroyed
-    assert "-var=kept_accounts=[] " in destroyed
+    assert "-var=kept_accounts=[] -var=kept_pools=[] " in destroyed
 
 
 def test_undeploying_removes_the_buckets_on_request(cloud: Cloud) -> None:

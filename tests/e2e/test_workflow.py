@@ -5,146 +5,114 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from .project import ROOT, Project, request, running_project
+from .project import ROOT, request, running_project
 
 PROJECT = "workflow"
-FILE = ROOT / "examples/ci/github/trainmaster.yml"
-WORKFLOW: dict[Any, Any] = yaml.safe_load(FILE.read_text())  # Any: YAML 1.1 reads the key `on` as true
+WORKFLOW: dict[Any, Any] = yaml.safe_load((ROOT / "examples/ci/github/trainmaster.yml").read_text())
 JOBS: dict[str, Any] = WORKFLOW["jobs"]
-NOT_RUN = {"Install": "needs a package index with Trainmaster", "Comment": "needs a pull request"}
-"""Steps that only GitHub can run, as docs/how-to/run-from-ci.md says."""
-TIMEOUT_S = 120
+ONLY_ON_GITHUB = {"Install", "Comment"}
+"""Steps that need a package index with Trainmaster, or a pull request; the page says so."""
 
 
-def steps(job: str) -> Iterator[dict[str, Any]]:
-    yield from (step for step in JOBS[job]["steps"] if "run" in step)
-
-
-@dataclass
 class Runner:
-    """A machine of GitHub: the repository is checked out where the workflow asks, and each step has a shell of its own."""
+    """A machine of GitHub, whose workspace is the folder, with the variables that GitHub and the workflow set."""
 
-    workspace: Path
-    environment: dict[str, str]
-    printed: dict[str, str] = field(default_factory=dict)
+    def __init__(self, folder: Path, context: str) -> None:
+        for each in ("source/rules", "temp", "bin"):
+            (folder / each).mkdir(parents=True)
+        command = folder / "bin" / "trainmaster"
+        command.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m trainmaster "$@"\n')
+        command.chmod(0o755)
+        own = WORKFLOW["env"] | {"TRAINMASTER_CONTEXT": context}
+        github = {"CI": "true", "GITHUB_SHA": "0" * 40, "RUNNER_TEMP": str(folder / "temp")}
+        path = f"{folder}/bin:{os.environ['PATH']}"
+        self.environment = {"HOME": str(folder), "PATH": path, **github, **own}
+        self.folder = folder
 
-    def run(self, job: str, *, fails: str | None = None) -> None:
-        """The job's steps up to the first that fails, which is `fails`.
+    def run(self, job: str) -> dict[str, subprocess.CompletedProcess[str]]:
+        """What each step did, by its name, up to the first that failed.
 
         Source: https://docs.github.com/actions/reference/workflows-and-actions/workflow-syntax#jobsjob_idstepsshell
         """
-        folder = self.workspace / JOBS[job]["defaults"]["run"]["working-directory"]
-        for step in steps(job):
-            if step["name"] in NOT_RUN:
-                continue
-            done = subprocess.run(
-                ["bash", "-e", "-c", step["run"]], cwd=folder, env=self.environment, stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=TIMEOUT_S,
-            )  # fmt: skip
-            self.printed[step["name"]] = done.stdout
-            assert (done.returncode != 0) == (step["name"] == fails), (step["name"], done.stdout)
-            if done.returncode != 0:
-                return
+        done: dict[str, subprocess.CompletedProcess[str]] = {}
+        folder = self.folder / JOBS[job]["defaults"]["run"]["working-directory"]
+        for step in (each for each in JOBS[job]["steps"] if "run" in each):
+            if step["name"] not in ONLY_ON_GITHUB and all(each.returncode == 0 for each in done.values()):
+                done[step["name"]] = subprocess.run(
+                    ["bash", "-e", "-c", step["run"]], cwd=folder, env=self.environment, stdin=subprocess.DEVNULL,
+                    capture_output=True, text=True, check=False, timeout=200,
+                )  # fmt: skip
+        return done
 
-    def result(self, name: str) -> str:
-        return (Path(self.environment["RUNNER_TEMP"]) / name).read_text()
-
-
-@pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    state = tmp_path_factory.mktemp("stack") / ".trainmaster"
-    with running_project(state, "--tick-s", "2", project=PROJECT) as running:
-        yield running
-
-
-@pytest.fixture
-def runner(stack: Project, tmp_path: Path) -> Runner:
-    """With the variables that GitHub sets, those of the workflow, and the settings of a repository on the stack."""
-    for folder in ("source/rules", "temp", "bin"):
-        (tmp_path / folder).mkdir(parents=True)
-    command = tmp_path / "bin" / "trainmaster"
-    command.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m trainmaster "$@"\n')
-    command.chmod(0o755)
-    settings = {"TRAINMASTER_CONTEXT": f"local:{stack.state}", "TRAINMASTER_PACKAGE": "trainmaster"}
-    own = {name: re.sub(r"\$\{\{ vars\.(\w+) \}\}", lambda found: settings[found[1]], str(value))
-           for name, value in WORKFLOW["env"].items()}  # fmt: skip
-    return Runner(
-        workspace=tmp_path,
-        environment={
-            "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "HOME": str(tmp_path), "CI": "true", "GITHUB_ACTIONS": "true",
-            "GITHUB_SHA": "0123456789abcdef0123456789abcdef01234567", "GITHUB_REPOSITORY": "octo/flowers",
-            "GITHUB_WORKSPACE": str(tmp_path), "RUNNER_TEMP": str(tmp_path / "temp"), **own,
-        },
-    )  # fmt: skip
+    def trained(self) -> tuple[dict[str, Any], str]:
+        """The record of the run of the job `train`, and what it said of the rules."""
+        done = self.run("train")
+        assert [each.stderr for each in done.values() if each.returncode != 0] == []
+        rules = done["Apply the rules"]
+        return json.loads((self.folder / "temp/run.json").read_text()), rules.stdout + rules.stderr
 
 
 @pytest.mark.slow(seconds=30)
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_a_pull_request_is_planned_and_a_merge_trains_once_and_keeps_the_rules_as_files(
-    runner: Runner, stack: Project
+    tmp_path: Path,
 ) -> None:
-    source = runner.workspace / "source"
-    for name in ("train.py", "request.yaml"):
-        (source / name).write_bytes((ROOT / "examples/starter" / name).read_bytes())
-    asked = yaml.safe_load((source / "request.yaml").read_text())
-    rule = {"when": [{"manual": {}}], "request": json.loads(request(PROJECT))}
-    (source / "rules" / "by-hand.yaml").write_text(yaml.safe_dump(rule))
-    runner.run("plan")
-    assert runner.result("plan.md").startswith("### Plan\n")
-    assert "The last run" not in runner.result("plan.md")
-    assert "add rules/by-hand.yaml" in runner.printed["Plan the rules"]
-    assert stack.records() == {}
+    source, page = tmp_path / "runner/source", tmp_path / "runner/temp/plan.md"
+    with running_project(tmp_path / ".trainmaster", "--tick-s", "2", project=PROJECT) as stack:
+        runner = Runner(tmp_path / "runner", f"local:{stack.state}")
+        for name in ("train.py", "request.yaml"):
+            (source / name).write_bytes((ROOT / "examples/starter" / name).read_bytes())
+        asked = yaml.safe_load((source / "request.yaml").read_text())
+        rule = {"when": [{"manual": {}}], "request": json.loads(request(PROJECT))}
+        (source / "rules/by-hand.yaml").write_text(yaml.safe_dump(rule))
+        assert "add rules/by-hand.yaml" in runner.run("plan")["Plan the rules"].stderr
+        assert page.read_text().startswith("### Plan\n")
+        assert stack.records() == {}
 
-    runner.run("train")
-    first = json.loads(runner.result("run.json"))
-    assert (first["state"], bool(first["model"])) == ("succeeded", True)
-    assert runner.printed["Apply the rules"].endswith("by-hand accepted\n")
-    runner.run("train")
-    assert json.loads(runner.result("run.json"))["run_id"] == first["run_id"]
-    assert "are the same already" in runner.printed["Apply the rules"]
+        first, said = runner.trained()
+        assert (first["state"], bool(first["model"]), "by-hand accepted\n" in said) == (
+            "succeeded",
+            True,
+            True,
+        )
+        again, said = runner.trained()
+        assert (again["run_id"], "are the same already" in said) == (first["run_id"], True)
 
-    (source / "request.yaml").write_text(yaml.safe_dump({**asked, "priority": 70}))
-    runner.environment["GITHUB_SHA"] = "f" * 40
-    runner.run("plan")
-    page = runner.result("plan.md")
-    assert f"run:           {first['run_id']}\nstate:         succeeded" in page
-    assert "\n+priority: 70\n" in page
-    (source / "request.yaml").write_text(yaml.safe_dump({**asked, "image": "docker.io/x/y:1"}))
-    runner.run("plan", fails="Check")
-    assert "request.yaml:" in runner.printed["Check"]
-
-
-def test_every_step_is_run_or_said_to_need_github() -> None:
-    assert {step["name"] for job in JOBS for step in steps(job)} >= set(NOT_RUN)
-    used = {
-        step["uses"].partition("@")[0] for job in JOBS.values() for step in job["steps"] if "uses" in step
-    }
-    page = (ROOT / "docs/how-to/run-from-ci.md").read_text()
-    assert {each for each in (*NOT_RUN, *used) if f"`{each}`" not in page} == set()
+        (source / "request.yaml").write_text(yaml.safe_dump({**asked, "priority": 70}))
+        (source / "rules/by-hand.yaml").rename(source / "rules/renamed.yaml")
+        runner.environment["GITHUB_SHA"] = "f" * 40
+        runner.run("plan")
+        assert f"run:           {first['run_id']}\nstate:         succeeded" in page.read_text()
+        assert "\n+priority: 70\n" in page.read_text()
+        assert runner.trained()[0]["run_id"] != first["run_id"]
+        rules = stack.storage.list_blobs(stack.inbox, prefix="rules/")
+        assert [blob.name for blob in rules] == ["rules/renamed.yaml"]
+        (source / "request.yaml").write_text(yaml.safe_dump({**asked, "image": "docker.io/x/y:1"}))
+        assert {name: each.returncode for name, each in runner.run("plan").items()} == {"Check": 1}
 
 
-def test_each_job_has_the_least_rights_and_only_the_comments_may_write() -> None:
-    assert (WORKFLOW["permissions"], set(WORKFLOW[True])) == ({}, {"pull_request", "push"})
+def test_each_job_has_the_least_rights_and_the_page_says_what_only_github_can_run() -> None:
     signs_in = {"contents": "read", "id-token": "write"}
+    assert (WORKFLOW["permissions"], set(WORKFLOW[True])) == ({}, {"pull_request", "push"})  # True: `on`
     assert {name: job["permissions"] for name, job in JOBS.items()} == {
         "plan": signs_in,
-        "comment": {"pull-requests": "write"},
         "train": signs_in,
+        "comment": {"pull-requests": "write"},
     }
-    assert JOBS["train"]["environment"], "an environment is what the account that submits asks for"
-    for job in JOBS.values():
-        for step in job["steps"]:
-            assert "${{" not in step.get("run", ""), "what others name would be part of a script"
-            assert re.search(r"@(v\d+|[0-9a-f]{40})$", step.get("uses", "@v1")), "a version that is pinned"
-    (comment,) = steps("comment")
-    assert "uses: actions/checkout" not in yaml.safe_dump(JOBS["comment"])
-    assert comment["run"].split()[:3] == ["gh", "pr", "comment"]
-    assert {"--edit-last", "--create-if-none", "--body-file"} <= set(comment["run"].split())
+    assert JOBS["train"]["environment"], "the account that submits asks for one"
+    steps = [step for job in JOBS.values() for step in job["steps"]]
+    assert not [step for step in steps if "${{" in step.get("run", "")], "what others name would be code"
+    used = [step["uses"].partition("@") for step in steps if "uses" in step]
+    assert all(re.fullmatch(r"v\d+|[0-9a-f]{40}", version) for _, _, version in used)
+    says = (ROOT / "docs/how-to/run-from-ci.md").read_text()
+    assert {
+        each for each in (*ONLY_ON_GITHUB, *(name for name, _, _ in used)) if f"`{each}`" not in says
+    } == set()
+    assert "checkout" not in yaml.safe_dump(JOBS["comment"])
+    assert "--edit-last --create-if-none --body-file plan.md" in JOBS["comment"]["steps"][-1]["run"]

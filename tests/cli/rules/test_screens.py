@@ -252,3 +252,54 @@ def test_an_approval_that_the_service_would_refuse_is_not_sent(
     done = served.trainmaster("champions", "approve", *words)
     assert (done.status, done.out) == (2, "")
     assert f"stays: {reason}. See: trainmaster champions show {words[0]}" in done.err
+
+
+def pruned(own: Served, words: str, **rules: str) -> tuple[Done, bool]:
+    """What `rules apply` does with a folder of these rules, and whether it left every file as it was."""
+    (own.folder / "rules").mkdir()
+    (own.folder / "rules/README.md").write_text("not a rule")
+    for name, text in rules.items():
+        (own.folder / f"rules/{name}.yaml").write_text(text)
+    bucket = own.clients.context.inbox_bucket
+    before = {blob.name: blob.generation for blob in own.clients.storage.list_blobs(bucket)}
+    done = own.trainmaster("rules", "apply", *words.split())
+    return done, before == {blob.name: blob.generation for blob in own.clients.storage.list_blobs(bucket)}
+
+
+@pytest.mark.parametrize("words", ["--prune rules", "--prune rules --plan"])
+def test_every_change_to_a_folders_rules_is_shown_and_none_is_made_without_a_yes(
+    own: Served, words: str
+) -> None:
+    done, is_same = pruned(own, words, weekly=shipped("schedule"), fresh=shipped("schedule"))
+    assert (done.status, is_same) == (0 if "plan" in words else 2, True), done.err
+    assert [line for line in done.err.splitlines() if " rules/" in line] == [
+        *("add rules/fresh.yaml", "change rules/weekly.yaml", "remove rules/bad.yaml"),
+        *("remove rules/cassava/new-data.yaml", "remove rules/new.yaml"),
+    ]
+
+
+def test_the_faults_of_all_files_of_a_folder_are_shown_and_nothing_is_changed(own: Served) -> None:
+    one, two = (f"{shipped('schedule')}{key}: 1\n" for key in "xy")
+    done, is_same = pruned(own, "--prune rules --yes", sound=shipped("schedule"), one=one, two=two)
+    assert (done.status, is_same) == (2, True)
+    assert "unknown key 'x'" in done.err
+    assert "unknown key 'y'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--prune rules --yes", "rules has no rule, so all would be removed. If you mean it: --allow-empty"),
+        ("--prune nowhere", "--prune takes a folder, and nowhere is none: No such file or directory."),
+        ("--prune rules rules", "--prune takes one folder with all rules"),
+        ("--prune rules --policy p", "--prune takes one folder with all rules, and the deployed policy"),
+        ("--prune rules --allow-empty", "--prune needs --yes where no one can be asked."),
+        ("rules --yes", "--plan, --allow-empty and --yes are for --prune."),
+    ],
+)
+def test_what_cannot_be_meant_by_a_folder_is_refused_in_a_sentence(
+    own: Served, words: str, said: str
+) -> None:
+    done, is_same = pruned(own, words)
+    assert (done.status, done.out, is_same) == (2, "", True)
+    assert said in done.err

@@ -1,11 +1,14 @@
 """A plan says what the service then does, from what the flows left in the ledger of a real storage server."""
 
 import json
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import click
+import markdown_it
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -19,18 +22,30 @@ from tests.core.admission_cases import PRICES
 from tests.narrowing import present
 from trainmaster.cli.table import fact_lines
 from trainmaster.client.plan.facts import plan_facts
-from trainmaster.client.plan.plan import TRAINER_ACCOUNT, Plan, plan_with_ledger
-from trainmaster.client.submission.examination import examination_of
+from trainmaster.client.plan.markdown import block, plan_page
+from trainmaster.client.plan.plan import TRAINER_ACCOUNT, Plan, last_run, plan_with_ledger
+from trainmaster.client.submission.examination import Examination, examination_of
 from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import Terms, schema
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
 from trainmaster.resources import DEPLOY
 
 EMPTY: Mapping[str, Any] = {}
+COMMENT_MAX_CHARS = 65_536
+"""Of a comment on GitHub."""
+HOSTILE = "@octocat </code><img src=x> ````` ``` | #1 https://example.com\n```\n# heading"
 
 
 def world_with(*limits: Limit, caps: Caps | None = None) -> World:
     return World(request_rules_with(admission=Admission(limits=limits, caps=caps or Caps())))
+
+
+def examined(world: World, served: Served, name: str, changes: Mapping[str, Any]) -> Examination:
+    source = RequestSource(file=f"{name}.json", content=json.dumps({**SMALL, **changes}).encode())
+    context, rules = served.clients.context, world.request_rules
+    return examination_of(
+        source, Terms(context=context, rules=rules, prices=PRICES, source="the policy of a test")
+    )
 
 
 def planned(
@@ -43,15 +58,8 @@ def planned(
 ) -> Plan:
     """The plan of an upload that `launch` could make now; fits its schema."""
     mirror(world, served)
-    source = RequestSource(file=f"{name}.json", content=json.dumps({**SMALL, **changes}).encode())
-    terms = Terms(
-        context=served.clients.context,
-        rules=world.request_rules,
-        prices=PRICES,
-        source="the policy of a test",
-    )
     now = world.clock.now() + timedelta(seconds=1)
-    plan = present(plan_with_ledger(served.clients, examination_of(source, terms), key=key, now=now))
+    plan = present(plan_with_ledger(served.clients, examined(world, served, name, changes), key=key, now=now))
     Draft202012Validator(schema("plan.v1")).validate(plan.document)
     return plan
 
@@ -164,3 +172,46 @@ def test_a_plan_counts_the_job_that_scores_the_model(served: Served) -> None:
     terms = {"champion": {"metric": "accuracy", "goal": "maximize", "evaluate": evaluate}}
     (alone,), (scored,) = (planned(World(), served, changes=each).jobs for each in ({}, terms))
     assert present(scored.estimate.at_most) > present(alone.estimate.at_most)
+
+
+def page(world: World, served: Served, changes: Mapping[str, Any] = EMPTY, **fields: Any) -> str:
+    """The plan as GitHub's Markdown, with other `fields`."""
+    plan = replace(planned(world, served, changes=changes), **fields)
+    return plan_page(
+        plan, last_run(served.clients, examined(world, served, "next", changes)), world.clock.now()
+    )
+
+
+def test_a_page_compares_the_request_with_the_last_run_of_its_model(served: Served) -> None:
+    world = world_with()
+    launch(world, "older", args=["--epochs=1"])
+    run_id = launch(world, "newer", args=["--epochs=3", "--fast"])
+    plan, last, difference = page(world, served, {"args": ["--epochs=5"], "priority": 60}).split("\n### ")
+    assert "would:         start at once, with the request itself, if Vertex AI has room\n" in plan
+    assert ", at most 43.20 USD; prices of " in plan
+    assert f"run:           {run_id}\nstate:         submitted " in last
+    changed = re.findall(r"^[+-] *(?:- *--|priority).*", difference, re.MULTILINE)
+    shown = ["----epochs=3", "----fast", "+---epochs=5", "+priority:60"]
+    assert [line.replace(" ", "") for line in changed] == shown
+    assert "\nThe request is the same.\n" in page(world, served, {"args": ["--epochs=3", "--fast"]})
+    assert "The last run" not in page(world, served, {"model_name": "new"})
+
+
+def test_data_is_text_in_the_code_of_a_page_whatever_it_contains(served: Served) -> None:
+    world = world_with()
+    launch(world, "last", labels={"a": "b"})
+    shown = page(world, served, warnings=(HOSTILE, "`"), request={"model_name": HOSTILE})
+    tokens = markdown_it.MarkdownIt("commonmark", {"html": True}).parse(shown + block("x", [HOSTILE]))
+    found = [each for token in tokens for each in (token, *(token.children or ()))]
+    assert {token.type for token in found} == {"heading_open", "heading_close", "inline", "text", "fence"}
+    assert {token.tag for token in found if token.type == "heading_open"} == {"h3"}
+    assert [token.type for token in found if "octocat" in token.content] == ["fence"] * 3
+
+
+def test_a_page_is_never_longer_than_a_comment_may_be(served: Served) -> None:
+    world = world_with()
+    launch(world, "last")
+    many = {f"key{number}": "ü" * 400 for number in range(2000)}
+    shown = page(world, served, warnings=tuple(many.values()), request={"model_name": "m", **many})
+    assert len(shown) < COMMENT_MAX_CHARS
+    assert re.search(r"\n… [\d,]+ more lines\n```\n$", shown)

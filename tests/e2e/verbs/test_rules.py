@@ -20,31 +20,6 @@ def rule(path: Path, model_name: str, *conditions: dict[str, Any], **more: objec
     return path
 
 
-def test_rules_become_those_of_a_folder(trainmaster: Trainmaster, stack: Project, tmp_path: Path) -> None:
-    folder = tmp_path / "rules"
-    folder.mkdir()
-    for name in ("stays", "changes", "goes"):
-        rule(folder / f"{name}.yaml", name, {"manual": {}})
-    assert trainmaster("rules", "apply", "--prune", str(folder), "--yes").status == 0
-    rule(folder / "changes.yaml", "changes", {"manual": {}}, cooldown_s=60)
-    rule(folder / "comes.yaml", "comes", {"manual": {}})
-    (folder / "goes.yaml").unlink()
-    done = trainmaster("rules", "apply", "--prune", str(folder), "--yes")
-    assert (done.status, done.out) == (0, "changes accepted\ncomes accepted\n"), done.err
-    stack.eventually(
-        lambda: set(trainmaster("rules", "ls", "-o", "name").out.split()) == {"stays", "changes", "comes"},
-        "the removed rule is retired",
-    )
-    again = trainmaster("rules", "apply", "--prune", str(folder), "--yes")
-    assert (again.status, again.out) == (0, "")
-    assert "are the same already" in again.err
-    (folder / "comes.yaml").unlink()
-    rule(folder / "faulty.yaml", "faulty")
-    assert trainmaster("rules", "apply", "--prune", str(folder), "--yes").status == 2
-    assert "comes" in trainmaster("rules", "ls", "-o", "name").out.split()
-    assert trainmaster("rules", "rm", "stays", "changes", "comes", "--yes").status == 0
-
-
 def test_a_rule_is_applied_listed_fired_held_back_and_removed(
     trainmaster: Trainmaster, stack: Project, tmp_path: Path
 ) -> None:

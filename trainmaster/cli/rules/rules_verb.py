@@ -115,7 +115,6 @@ def apply(
     """
     from trainmaster.cli.faults import problem_lines
     from trainmaster.client.rules.changing import examined_rules
-    from trainmaster.client.rules.folder import rule_files_in
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.send import check_names
     from trainmaster.client.submission.source import read_source
@@ -127,7 +126,7 @@ def apply(
         raise click.UsageError(
             "--prune takes one folder with all rules, and the deployed policy: no --policy."
         )
-    found = rule_files_in(files[0], may_be_empty=allow_empty) if prune else files
+    found = _rule_files_in(files[0], may_be_empty=allow_empty) if prune else files
     terms = deployed_terms(clients) if policy is None else terms_with_policy(clients.context, policy)
     sources = [read_source(file, sys.stdin.buffer) for file in dict.fromkeys(found)]
     rules = examined_rules(clients, terms, sources, Edits(include=include))
@@ -140,6 +139,21 @@ def apply(
     return _apply_rules(clients, rules, terms.team, wait_s)
 
 
+def _rule_files_in(folder: str, *, may_be_empty: bool) -> list[str]:
+    """The paths of the rules in the folder, sorted; no hidden or temporary file."""
+    from trainmaster.orchestrator.core.names import RULES_PREFIX, is_rule_object
+
+    try:
+        paths = sorted(each for each in Path(folder).iterdir() if is_rule_object(RULES_PREFIX + each.name))
+    except OSError as error:
+        raise click.UsageError(f"--prune takes a folder, and {folder} is none: {error.strerror}.") from error
+    if not paths and not may_be_empty:
+        raise click.UsageError(
+            f"{folder} has no rule, so all would be removed. If you mean it: --allow-empty"
+        )
+    return [str(path) for path in paths if path.is_file()]
+
+
 def _make_equal(
     clients: "Clients",
     rules: Sequence["Examination"],
@@ -150,17 +164,15 @@ def _make_equal(
     yes: bool,
 ) -> int:
     """Show every change, ask, and make them: the removals last, and only if the service accepts the rest."""
-    from trainmaster.client.rules.changing import remove_rule
-    from trainmaster.client.rules.folder import rule_changes
+    from trainmaster.client.rules.changing import remove_rule, rule_changes
 
     changes, title = rule_changes(clients, rules, team), clients.context.title
     talk("\n".join(changes.lines) or f"The rules in {title} are the same already.")
-    if plans or not any(changes.lines):
+    if plans or not changes.lines:
         return ExitStatus.DONE
     _confirm_removal(f"Make these changes in {title}?", "--prune", yes=yes)
-    wanted = [rule for rule, _ in changes.wanted]
-    if wanted and (status := _apply_rules(clients, wanted, team, wait_s)) != ExitStatus.DONE:
-        talk("No rule was removed.")
+    status = _apply_rules(clients, changes.wanted, team, wait_s) if changes.wanted else ExitStatus.DONE
+    if status != ExitStatus.DONE:
         return status
     for each in changes.removed:
         says_where(clients, f"Removing {each.dropped_name}")

@@ -105,7 +105,7 @@ def plan(
         _print_plan(made)
     talk(f"Planned for project {where.project}, region {where.region} ({where.chosen_by}).")
     talk("\n".join(["Nothing was submitted. Not looked at:", *(f"  {each}" for each in made.not_checked)]))
-    return ExitStatus.USAGE if made.is_refused else ExitStatus.DONE
+    return ExitStatus.USAGE if _is_refused(made) else ExitStatus.DONE
 
 
 def _examine_and_plan(
@@ -118,7 +118,6 @@ def _examine_and_plan(
     asks: bool,
     compares: bool,
 ) -> "tuple[Examination, Plan | None, RunRecord | None]":
-    """`compares`: with the last run, which is read."""
     from trainmaster.client.clients import Clients
     from trainmaster.client.plan.plan import last_run, plan_of, plan_with_ledger
     from trainmaster.client.submission.examination import examination_of
@@ -136,13 +135,18 @@ def _examine_and_plan(
 
 def _print_page(found: "Examination", made: "Plan | None", last: "RunRecord | None") -> int:
     from trainmaster.cli.faults import problem_lines
-    from trainmaster.client.plan.markdown import plan_page, refusal_page
+    from trainmaster.client.plan.markdown import block, plan_page
 
     if made is None:
-        click.echo(refusal_page(click.unstyle("\n".join(problem_lines(found)))), nl=False)
+        faults = click.unstyle("\n".join(problem_lines(found))).splitlines()
+        click.echo(block("The service would refuse this request", faults), nl=False)
         return ExitStatus.FINDING
     click.echo(plan_page(made, last, datetime.now(UTC)), nl=False)
-    return ExitStatus.FINDING if made.is_refused else ExitStatus.DONE
+    return ExitStatus.FINDING if _is_refused(made) else ExitStatus.DONE
+
+
+def _is_refused(plan: "Plan") -> bool:
+    return plan.outlook is not None and plan.outlook.verdict == "refused"
 
 
 def _print_plan(plan: "Plan") -> None:

@@ -89,11 +89,6 @@ class Plan:
     not_checked: tuple[str, ...] = ()
 
     @property
-    def is_refused(self) -> bool:
-        """Whether a cap is reached."""
-        return self.outlook is not None and self.outlook.verdict == "refused"
-
-    @property
     def document(self) -> dict[str, Any]:
         document: Any = encoded(self)
         return dict(document)
@@ -164,7 +159,7 @@ def plan_with_ledger(
 
 
 def last_run(clients: "Clients", examination: Examination) -> RunRecord | None:
-    """The newest run of the request's model and team; of a matrix its first. None if none has its request on record.
+    """The newest run of the request's model and team, of a matrix its first; None if there is none that can be read.
 
     Raises:
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from trainmaster.client.errors import ClientRefused, NotFound, TimedOut
 from trainmaster.client.find import read_document
 from trainmaster.client.records import read_bytes
 from trainmaster.client.rules.found_rule import FoundRule
-from trainmaster.client.rules.listing import read_book, read_state, read_status
+from trainmaster.client.rules.listing import list_rules, read_book, read_state, read_status
 from trainmaster.client.rules.orders import give_order
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.examination import Examination, examination_of
@@ -22,7 +22,7 @@ from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.documents.codec import json_bytes
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.values import text_at
-from trainmaster.orchestrator.core.names import record_object, split_object_uri
+from trainmaster.orchestrator.core.names import RULES_PREFIX, in_team, record_object, split_object_uri
 from trainmaster.orchestrator.core.retraining.base import ConditionKind
 from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleStatus
 from trainmaster.orchestrator.core.runs.drop_status import HELD
@@ -87,6 +87,41 @@ def drop_rule(
 def _changed_meanwhile(name: str) -> str:
     """The refusal to replace a version of the file that was not read."""
     return f"{name} changed at the same time, so it was left as it is. Try again."
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleChanges:
+    """The rules to apply and those to remove, with a line about each."""
+
+    wanted: tuple[Examination, ...]
+    removed: tuple[FoundRule, ...]
+    lines: tuple[str, ...]
+
+
+def rule_changes(clients: "Clients", rules: Sequence[Examination], team: str | None) -> RuleChanges:
+    """The changes after which the rules, or those of the team, are exactly these sound ones. Changes nothing.
+
+    A rule in force with the same content is left alone, also in quarantine.
+
+    Raises:
+        NotFound, google.api_core.exceptions.GoogleAPICallError: as `list_rules`.
+    """
+    own, names = f"{RULES_PREFIX}{in_team(team, '')}", {rule.object_name for rule in rules}
+    found = {each.dropped_name: each for each in list_rules(clients) if each.has_file}
+    wanted = [rule for rule in rules if not _is_in_force(rule, found.get(rule.object_name))]
+    removed = [each for name, each in found.items() if name.startswith(own) and name not in names]
+    verbs = ["change" if rule.object_name in found else "add" for rule in wanted]
+    lines = [f"{verb} {rule.object_name}" for verb, rule in zip(verbs, wanted, strict=True)]
+    lines += [f"remove {each.dropped_name}" for each in removed]
+    return RuleChanges(wanted=tuple(wanted), removed=tuple(removed), lines=tuple(lines))
+
+
+def _is_in_force(rule: Examination, found: FoundRule | None) -> bool:
+    if found is None or found.status is None or found.rule is None or rule.rule is None:
+        return False
+    is_taken = found.status.state not in (RuleStanding.REFUSED, RuleStanding.RETRYING)
+    hashes = [each.template and each.template.sha256 for each in (found.rule, rule.rule)]
+    return is_taken and found.rule.document == rule.rule.document and len(set(hashes)) == 1
 
 
 def fire_rule(clients: "Clients", rule: FoundRule, *, timeout_s: float) -> str:

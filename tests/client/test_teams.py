@@ -17,7 +17,7 @@ from trainmaster.client.rules.changing import examined_rules
 from trainmaster.client.rules.orders import give_order
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.examination import examination_of
-from trainmaster.client.submission.send import started_with
+from trainmaster.client.submission.send import publish, started_with
 from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import (
     SHIPPED_POLICY,
@@ -87,10 +87,15 @@ def test_a_teams_request_and_script_go_into_its_folders(tmp_path: Path) -> None:
     assert made.request.document["output"] == {"prefix_uri": "gs://my-project-models/vision"}
 
 
-def test_a_teams_request_is_not_published_on_the_shared_topic(served: Served) -> None:
+def test_a_teams_request_with_a_key_is_uploaded_once(served: Served) -> None:
     made = examination_of(RequestSource(file="r.yaml", content=REQUEST), terms("vision"))
-    with pytest.raises(ClientRefused, match="Submit it without --key"):
-        started_with(served.clients, made, "nightly")
+    assert started_with(served.clients, made, "nightly") is None
+    sent = publish(served.clients, made, "nightly")
+    assert sent.where.startswith("gs://trainmaster-local-inbox/requests/vision/message-key-")
+    assert started_with(served.clients, made, "nightly") == replace(sent, is_repeated=True)
+    other = examination_of(RequestSource(file="r.yaml", content=REQUEST + b"args: [--x]\n"), terms("vision"))
+    with pytest.raises(ClientRefused, match="and the request differs"):
+        started_with(served.clients, other, "nightly")
 
 
 def test_a_teams_rule_is_checked_and_dropped_under_its_name(served: Served) -> None:

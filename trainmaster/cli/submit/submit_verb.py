@@ -286,11 +286,10 @@ def _document(
     from trainmaster.client.errors import NotFound
     from trainmaster.client.find import read_run
     from trainmaster.client.runs.facts import state_of
+    from trainmaster.client.submission.send import sent_document
     from trainmaster.orchestrator.core.runs.record import metrics_of
 
-    found: dict[str, Any] = {"run_id": run_id, "sent_to": sent.where}
-    found |= {} if sent.runs is None else {"group": sent.run_id}
-    found |= {} if sent.generation is None else {"generation": str(sent.generation)}
+    found = sent_document(sent, run_id)
     if following.waits or following.shows_logs:
         with suppress(NotFound):
             record = read_run(clients, run_id).record

@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import ClientRefused, NotFound, RequestRefused, TimedOut
@@ -19,7 +20,9 @@ from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import (
+    REQUESTS_PREFIX,
     UPLOAD_ID,
+    in_team,
     is_run_id,
     message_status_object,
     object_uri,
@@ -86,6 +89,13 @@ def as_refused(sent: Sent, status: Mapping[str, Any]) -> Sent:
     return replace(sent, is_refused=True, runs=sent.runs if status.get("run_id") in sent.run_ids else None)
 
 
+def sent_document(sent: Sent, run_id: str) -> dict[str, Any]:
+    """One of its runs, as `trainmaster submit -o json` prints it."""
+    group = {} if sent.runs is None else {"group": sent.run_id}
+    generation = {} if sent.generation is None else {"generation": str(sent.generation)}
+    return {"run_id": run_id, "sent_to": sent.where, **group, **generation}
+
+
 def check_names(examined: Sequence[Examination]) -> None:
     """Refuse requests, or rules, that would overwrite each other in the inbox.
 
@@ -134,14 +144,12 @@ def upload(clients: "Clients", examination: Examination, *, timeout_s: float = R
         present = bucket.get_blob(examination.object_name)
         if present is not None and (present.metadata or {}).get(UPLOAD_ID) == upload_id:
             # uploaded, but the response was lost, and the library's retry was refused
-            return replace(_sent_object(present), active_run_id=active_run_id, runs=_runs_of(examination))
+            return replace(_sent_object(present, examination), active_run_id=active_run_id)
         if present is not None:
-            read = _read_status(clients, _sent_object(present), deadline - time.monotonic())
+            read = _read_status(clients, _sent_object(present, examination), deadline - time.monotonic())
             if read is None:
                 break
-            digest = hashlib.md5(examination.content, usedforsecurity=False).digest()
-            is_same = present.md5_hash == base64.b64encode(digest).decode()
-            active_run_id = _active_run(read) if is_same else None
+            active_run_id = _active_run(read) if _has_content(present, examination) else None
         blob = bucket.blob(examination.object_name)
         blob.metadata = {**sender, UPLOAD_ID: upload_id}
         try:
@@ -150,12 +158,17 @@ def upload(clients: "Clients", examination: Examination, *, timeout_s: float = R
             )
         except PreconditionFailed:
             continue
-        return replace(_sent_object(blob), active_run_id=active_run_id, runs=_runs_of(examination))
+        return replace(_sent_object(blob, examination), active_run_id=active_run_id)
     raise TimedOut(
         f"{examination.title} was not sent: the service has not read the previous {examination.object_name} yet, and would "
         f"never read it after another upload of that name. See: trainmaster status {shlex.quote(examination.object_name)}\n"
         "Submit it again later, or rename the file."
     )
+
+
+def _has_content(blob: "Blob", examination: Examination) -> bool:
+    digest = hashlib.md5(examination.content, usedforsecurity=False).digest()
+    return bool(blob.md5_hash == base64.b64encode(digest).decode())
 
 
 def _runs_of(examination: Examination) -> int | None:
@@ -220,7 +233,7 @@ def _active_run(status: Mapping[str, Any]) -> str | None:
     return str(status["run_id"]) if started_run(status) and status.get("state") in states else None
 
 
-def _sent_object(blob: "Blob") -> Sent:
+def _sent_object(blob: "Blob", examination: Examination) -> Sent:
     dropped = StoredObject(
         bucket=blob.bucket.name,
         name=blob.name,
@@ -232,6 +245,7 @@ def _sent_object(blob: "Blob") -> Sent:
         where=dropped.uri,
         status_name=status_object(blob.name),
         generation=dropped.generation,
+        runs=_runs_of(examination),
     )
 
 
@@ -239,18 +253,29 @@ def started_with(clients: "Clients", examination: Examination, key: str) -> Sent
     """The run that this idempotency key has started already, with the same request; None if it has started none.
 
     Raises:
-        ClientRefused: the key has started a run with another request, or the request is a team's, whose messages come from
-            a topic of the team's.
+        ClientRefused: the key has started a run with another request.
     """
     if examination.terms.team is not None:
-        raise ClientRefused(
-            f"{examination.title}: in a deployment with teams, this command sends files only. Submit it without --key."
+        present = clients.storage.bucket(clients.context.inbox_bucket).get_blob(
+            _object_with(examination, key)
         )
+        if present is None:
+            return None
+        sent = replace(_sent_object(present, examination), is_repeated=True)
+        if not _has_content(present, examination):
+            raise _other_request(sent, examination)
+        return sent
     sent = _sent_with(clients, examination, key)
     if not started_run(read_document(clients, sent.status_name)):
         return None
     check_same_request(clients, sent, examination)
     return replace(sent, is_repeated=True)
+
+
+def _object_with(examination: Examination, key: str) -> str:
+    """Where the request of a team, whose members publish on no topic, is uploaded under its key."""
+    name = f"{run_id_of_message_key(key)}{PurePosixPath(examination.object_name).suffix}"
+    return f"{REQUESTS_PREFIX}{in_team(examination.terms.team, name)}"
 
 
 def _sent_with(clients: "Clients", examination: Examination, key: str) -> Sent:
@@ -265,11 +290,20 @@ def _sent_with(clients: "Clients", examination: Examination, key: str) -> Sent:
 def publish(clients: "Clients", examination: Examination, key: str) -> Sent:
     """Publish the request, of which `started_with` found no run: any number of calls with one key start one run.
 
+    A team's is uploaded instead, if nothing with its key is there.
+
     Raises:
-        google.api_core.exceptions.GoogleAPICallError: as `Clients.publish_request`.
+        google.api_core.exceptions.GoogleAPICallError: as `Clients.publish_request`; or another upload was the first.
     """
+    sender = _sender_of(clients, examination)
+    if examination.terms.team is not None:
+        inbox = clients.storage.bucket(clients.context.inbox_bucket)
+        blob = inbox.blob(_object_with(examination, key))
+        blob.metadata = sender
+        blob.upload_from_string(examination.content, if_generation_match=0)
+        return _sent_object(blob, examination)
     sent = _sent_with(clients, examination, key)
-    clients.publish_request(examination.content, key, _sender_of(clients, examination))
+    clients.publish_request(examination.content, key, sender)
     return sent
 
 
@@ -290,7 +324,11 @@ def check_same_request(clients: "Clients", sent: Sent, examination: Examination)
         run = None
     if run is not None and _is_same_request(clients, run, examination):
         return
-    raise ClientRefused(
+    raise _other_request(sent, examination)
+
+
+def _other_request(sent: Sent, examination: Examination) -> ClientRefused:
+    return ClientRefused(
         f"The key of {examination.title} has already started {sent.run_id}, and the request differs. See that "
         f"run: trainmaster status {sent.run_id}\nTo start a run of this request, choose another --key."
     )

@@ -70,6 +70,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "doctor": ("doctor:doctor", "Test every part of a deployment; say how to repair it."),
     },
     "This command": {
+        "mcp": ("mcp.mcp_verb:mcp", "Serve the verbs as tools of the Model Context Protocol."),
         "context": ("context:context", "Show or choose where the other commands work."),
         "completion": ("completion:completion", "Print the completion script of a shell."),
     },

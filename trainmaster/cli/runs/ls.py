@@ -1,6 +1,5 @@
 """`trainmaster ls`: the newest runs."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -101,14 +100,14 @@ def ls(
     then says how to continue.
     """
     from trainmaster.client.find import group_id_of
-    from trainmaster.client.runs.listing import Filters, KeptIndex, list_runs, sort_runs
+    from trainmaster.client.runs.listing import Filters, KeptIndex, list_runs, parse_labels, sort_runs
 
     now = datetime.now(UTC)
     filters = Filters(
         states=frozenset(states),
         model=model,
         team=team,
-        labels=_labels(labels),
+        labels=parse_labels(labels),
         group=group_id_of(clients, group) if group else None,
         by=by,
         commit=commit,
@@ -164,13 +163,6 @@ def run_table(
     sorted_by = () if order is None else (order.name, f"--{order.name}", order.name.upper())
     spare = [*SPARE[:3], *reversed(differing), *SPARE[3:]]
     return table, [name for name in spare if name not in sorted_by]
-
-
-def _labels(texts: tuple[str, ...]) -> Mapping[str, str]:
-    pairs = [text.partition("=") for text in texts]
-    if any(not key or not separator for key, separator, _ in pairs):
-        raise click.BadParameter(f"expected KEY=VALUE, found {', '.join(texts)}", param_hint="'--label'")
-    return {key: value for key, _, value in pairs}
 
 
 def columns(row: "IndexRow", now: datetime) -> dict[str, str]:

@@ -1,11 +1,12 @@
 """Lists runs from their index: one storage operation for the first page, one for each thousand runs behind a filter."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, Self
 
+from trainmaster.client.errors import ClientRefused
 from trainmaster.client.runs.columns import Order
 from trainmaster.client.runs.facts import TIMED_OUT, state_of
 from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
@@ -147,6 +148,18 @@ class RunList:
 def _document(row: IndexRow) -> dict[str, Any]:
     document: Any = encoded(row)
     return {**document, **({TIMED_OUT: True} if state_of(row) == TIMED_OUT else {})}
+
+
+def parse_labels(texts: Sequence[str]) -> dict[str, str]:
+    """The labels of `--label`, in texts of the form KEY=VALUE.
+
+    Raises:
+        ClientRefused: one has another form.
+    """
+    pairs = [text.partition("=") for text in texts]
+    if any(not key or not separator for key, separator, _ in pairs):
+        raise ClientRefused(f"--label: expected KEY=VALUE, found {', '.join(texts)}")
+    return {key: value for key, _, value in pairs}
 
 
 def list_runs(clients: "Clients", filters: Filters, *, limit: int, scanned_max: int | None = None) -> RunList:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
 GIT_WITHIN_S = 3.0
+SENT_FOR_VARIABLE = "TRAINMASTER_SENT_FOR"
+"""For whom or what this process sends: the sender's name has it behind that of the user."""
 _CI_USERS = ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "BUILD_REQUESTEDFOREMAIL", "CIRCLE_USERNAME")
 _CI_BRANCHES = ("GITHUB_REF_NAME", "CI_COMMIT_REF_NAME", "BUILD_SOURCEBRANCHNAME", "CIRCLE_BRANCH")
 _PROBE = "filter.trainmaster.clean"
@@ -42,6 +44,8 @@ def sender_metadata(clients: "Clients", commit: Commit | None = None) -> dict[st
     with suppress(OSError, KeyError, ImportError):  # the user has no name on this machine
         name = name or getpass.getuser()
     found = {ACCOUNT_KEY: account, NAME_KEY: name}
+    if sent_for := os.environ.get(SENT_FOR_VARIABLE):
+        found = {key: f"{value}, {sent_for}" for key, value in found.items() if value}
     if commit is not None:
         dirty = "" if commit.dirty is None else str(commit.dirty).lower()
         found |= {COMMIT_KEY: commit.id, BRANCH_KEY: commit.branch or "", DIRTY_KEY: dirty}

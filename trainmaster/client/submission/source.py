@@ -4,7 +4,8 @@ import json
 import os
 import shlex
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
@@ -74,6 +75,28 @@ def read_source(file: str, stdin: BinaryIO) -> RequestSource:
     if file.lower().endswith(".ipynb"):
         raise UnusableFile(notebook_text(file))
     return RequestSource(file=file, content=content, folder=Path(file).parent)
+
+
+def read_source_below(folder: Path, file: str) -> RequestSource:
+    """As `read_source`, of a file in the folder or below it.
+
+    Raises:
+        UnusableFile: as `read_source` and `check_below`.
+    """
+    check_below(folder, folder / file)
+    return replace(read_source(str(folder / file), BytesIO()), file=file)
+
+
+def check_below(folder: Path, path: Path) -> None:
+    """Raises: UnusableFile: the path is outside the folder, through links too, or no file can have this name."""
+    try:
+        is_below = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):  # a name that is too long, a NUL, a loop of links
+        is_below = False
+    if not is_below:
+        raise UnusableFile(
+            f"{str(path)!r:.300} is outside {str(folder)!r}. Only files below that are read here."
+        )
 
 
 def pasted_source(text: str, file: str = "") -> RequestSource:

@@ -1,0 +1,200 @@
+"""The tools without their transport, on a context whose only service is storage: nothing in it can be started."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.client.served import BUCKETS, PROJECT, Served, deployment, served_context
+from tests.repo import skill
+from trainmaster.cli.mcp.budget import Budget
+from trainmaster.cli.mcp.changes import Session
+from trainmaster.cli.mcp.server import answer_call
+from trainmaster.cli.mcp.tokens import CHANGES, LIFETIME_S, Tokens
+from trainmaster.cli.mcp.tools import ACTIONS, DATA_MAX_BYTES, OWN, ROUTES, bounded, read_tools
+from trainmaster.client.errors import ClientRefused
+from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
+from trainmaster.web.source import ConsoleSource
+
+REQUEST = """\
+model_name: flowers
+image: us-central1-docker.pkg.dev/trainmaster-local/trainmaster/trainer:latest
+cluster: {chief: {machine: n1-standard-4}}
+scheduling: {timeout_s: 3600}
+"""
+TOOLS = read_tools(is_read_only=False)
+PLANNED = dict.fromkeys(CHANGES, "x")
+LABEL = {"session": "s"}
+AGAIN = "Nothing was changed. Plan again, and use the new token."
+UNKNOWN = "nothing-has-this-name"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_context(tmp_path_factory.mktemp("served"), publishes=True) as served:
+        yield served
+
+
+@pytest.fixture(autouse=True)
+def nothing_changes(served: Served) -> Iterator[None]:
+    """Whatever a test asks for, no bucket gets or loses anything."""
+    buckets = [f"{PROJECT}-{bucket}" for bucket in BUCKETS]
+    before = [[blob.name for blob in served.clients.storage.list_blobs(each)] for each in buckets]
+    yield
+    served.write("ledger", DEPLOYMENT_OBJECT, deployment())
+    assert [[blob.name for blob in served.clients.storage.list_blobs(each)] for each in buckets] == before
+
+
+@pytest.fixture
+def session(served: Served, tmp_path: Path) -> Session:
+    (tmp_path / "request.yaml").write_text(REQUEST)
+    source = ConsoleSource(lambda: served.clients.context, writable=True)
+    return Session(
+        source=source, folder=tmp_path, labels={"agent": "true", **LABEL}, budget=Budget(None, LABEL)
+    )
+
+
+def ask(session: Session, name: str, /, **arguments: object) -> Any:
+    text, is_error = answer_call(session, name, arguments)
+    return text if is_error else json.loads(text)
+
+
+@pytest.mark.parametrize("name", sorted(TOOLS.keys() - OWN.keys()))
+def test_the_arguments_of_a_tool_are_those_of_its_resource_or_action(name: str) -> None:
+    path = TOOLS[name].path
+    of_path = set(re.findall(r"\{(\w+)", path))
+    more = (
+        {"to_run", "decision", "token"}
+        if path in ACTIONS
+        else {each.name for each in ROUTES[path].parameters}
+    )
+    more |= {"limit", "page"} if TOOLS[name].pages else set()
+    assert TOOLS[name].takes.keys() <= of_path | more
+    assert set(TOOLS[name].needs) == of_path
+
+
+def test_a_read_only_server_has_no_tool_that_changes_something_and_plans_without_a_token(
+    served: Served, session: Session
+) -> None:
+    reading = replace(session, source=ConsoleSource(lambda: served.clients.context, writable=False))
+    left_out = TOOLS.keys() - read_tools(is_read_only=True).keys()
+    assert left_out == {"submit", "cancel", "champion_rollback", "champion_approve"}
+    assert "token" not in ask(reading, "plan", file="request.yaml")
+    assert ask(reading, "submit", token="x").startswith("There is no tool 'submit' here")
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_bad_arguments_and_unknown_names_are_named(session: Session, name: str) -> None:
+    needed: dict[str, object] = dict.fromkeys(TOOLS[name].needs, UNKNOWN)
+    assert ask(session, name, **needed, wrong=1).startswith(f"{name}: $.wrong: unknown key 'wrong'")
+    if needed:
+        assert ask(session, name).startswith(f"{name}: $.{TOOLS[name].needs[0]}: missing")
+    if needed and name != "submit":
+        assert UNKNOWN in ask(session, name, **needed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({}, "Give either file, a path, or text"),
+        ({"file": "../request.yaml"}, "is outside"),
+        ({"file": "link.yaml"}, "is outside"),
+        ({"file": "a\0b"}, "is outside"),
+        ({"file": "none.yaml"}, "No such file"),
+        ({"text": "model_name: [\n"}, "-:2:1: $: broken YAML"),
+        ({"text": REQUEST, "set": ["clutser.chief=1"]}, "unknown key 'clutser'"),
+        ({"text": REQUEST.replace("model_name: flowers\n", "")}, "$.model_name: missing"),
+    ],
+)  # fmt: skip
+def test_a_wrong_document_is_refused_with_what_is_wrong(
+    session: Session, arguments: dict[str, Any], said: str
+) -> None:
+    (session.folder / "link.yaml").symlink_to("/etc/passwd")
+    assert said in ask(session, "plan", **arguments)
+    assert said in ask(session, "submit", **arguments, token="x")
+
+
+def test_a_script_outside_the_folder_is_not_packed(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "train.py").write_text("print(1)\n")
+    (tmp_path / "inner" / "request.yaml").write_text("model_name: m\nscript: {file: train.py}\n")
+    inner = replace(session, folder=tmp_path / "inner")
+    assert "Only files below that are read here" in ask(inner, "plan", file="request.yaml")
+    assert ask(session, "plan", file="inner/request.yaml")["token"]
+
+
+def test_a_token_is_refused_once_what_it_is_bound_to_has_changed(served: Served, session: Session) -> None:
+    planned = ask(session, "plan", file="request.yaml", set=["labels.session=other", "labels.mine=1"])
+    assert planned["data"]["request"]["labels"] == {"agent": "true", "session": "s", "mine": "1"}
+    same = {"file": "request.yaml", "token": ask(session, "plan", file="request.yaml")["token"]}
+    assert "a file, an argument or its subject" in ask(session, "submit", **same, set=["args=[--x=1]"])
+    published = deployment()
+    published["policy"]["admission"] = {"confirm_above_usd": 5}
+    served.write("ledger", DEPLOYMENT_OBJECT, published)
+    said = ask(session, "submit", **same)
+    assert said == f"Since the plan, the deployment's policy or prices have changed. {AGAIN}"
+    (session.folder / "request.yaml").write_text(REQUEST.replace("3600", "7200"))
+    assert "the estimated cost has changed" in ask(session, "submit", **same)
+
+
+@pytest.mark.parametrize("wrong", [Tokens().make(PLANNED), "x", "é.é"])
+def test_a_token_of_another_server_or_one_that_was_altered_is_refused(session: Session, wrong: str) -> None:
+    own = ask(session, "plan", file="request.yaml")["token"]
+    for each in (wrong, own[:-1]):
+        said = ask(session, "submit", file="request.yaml", token=each)
+        assert said == f"This token is not of this server, or it was changed. {AGAIN}"
+
+
+def test_a_token_expires_and_is_good_for_one_change() -> None:
+    now = 1000.0
+    tokens = Tokens(clock=lambda: now)
+    once, late = tokens.make(PLANNED), tokens.make(PLANNED)
+    tokens.check(once, PLANNED)
+    with pytest.raises(ClientRefused, match="used before"):
+        tokens.check(once, PLANNED)
+    with pytest.raises(ClientRefused, match="the call is for another tool"):
+        tokens.check(late, PLANNED | {"action": "cancel"})
+    now += LIFETIME_S + 1
+    with pytest.raises(ClientRefused, match="older than 10 minutes"):
+        tokens.check(late, PLANNED)
+
+
+def test_a_request_beyond_the_budget_or_of_unknown_cost_is_refused(served: Served, session: Session) -> None:
+    poor, published = replace(session, budget=Budget(Decimal("0.2"), LABEL)), deployment()
+    planned = ask(poor, "plan", file="request.yaml")
+    assert (planned["budget_usd"], planned["spent_or_reserved_usd"]) == ("0.2", "0.000000")
+    said = ask(poor, "submit", file="request.yaml", token=planned["token"])
+    assert said.startswith("Over the budget: this may cost up to 0.25 USD, and of 0.2 USD 0.00 are spent, or")
+    published["prices"]["currency"] = "EUR"
+    served.write("ledger", DEPLOYMENT_OBJECT, published)
+    said = ask(poor, "submit", file="request.yaml", token=ask(poor, "plan", file="request.yaml")["token"])
+    assert said == "A session with a budget needs a known cost in US dollars. Nothing was sent."
+
+
+def test_long_texts_and_lists_are_cut_and_named_and_an_answer_is_bounded() -> None:
+    answer = bounded({"data": {"text": "x" * 3000, "list": list(range(200))}, "notes": ""})
+    assert answer["cut"] == ["$.text: 1000 more characters", "$.list: 100 more entries"]
+    assert "notes" not in answer
+    for large in (
+        {str(n): "x" * 100 for n in range(5000)},
+        [[["x" * 50] * 90] * 90] * 90,
+        ["x" * 1990] * 100,
+    ):
+        assert len(json.dumps(bounded({"data": large}))) < DATA_MAX_BYTES + 1000
+
+
+@pytest.mark.parametrize("words", ["--label Agent=x", "--label agent", "--session My", "--budget-usd -1"])
+def test_a_wrong_option_is_wrong_usage(served: Served, words: str) -> None:
+    done = served.trainmaster("mcp", *words.split())
+    assert (done.status, done.out, words.split(maxsplit=1)[0] in done.err) == (2, "", True)
+
+
+def test_the_table_of_tools_and_the_skill_file_are_up_to_date() -> None:
+    for path, text in skill.files().items():
+        assert path.read_text() == text, "run: python -m tests.repo.skill"

@@ -1,0 +1,54 @@
+"""The budget of a session: what its runs have cost, and what those that have not ended may still cost."""
+
+import threading
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+
+from trainmaster.client.errors import ClientRefused
+from trainmaster.client.runs.costs import CostGroup
+from trainmaster.client.runs.listing import Filters, KeptIndex
+from trainmaster.client.submission.send import Sent
+from trainmaster.orchestrator.core.runs.record import Estimate
+from trainmaster.web.source import INDEX, AnswerAge, ConsoleSource
+
+
+class Budget:
+    """The most that the runs with the session's label may cost, in US dollars; None: no limit. Safe for threads.
+
+    The index of runs says what they cost, so a server that was killed forgets only runs that are not recorded yet.
+    """
+
+    def __init__(self, limit: Decimal | None, label: Mapping[str, str]) -> None:
+        self.limit, self._session = limit, Filters(labels=label)
+        self._sent: dict[tuple[str, ...], Decimal] = {}
+        self._lock = threading.Lock()
+
+    def spend(self, source: ConsoleSource, cost: Estimate | None, send: Callable[[], Sent]) -> Sent:
+        """Send a request that may cost this much. One at a time, so that together they stay within the limit.
+
+        Raises:
+            ClientRefused: it may exceed the budget, or its cost is not known in US dollars. Nothing was sent.
+        """
+        if self.limit is None:
+            return send()
+        if cost is None or cost.at_most is None or cost.unknown or cost.currency != "USD":
+            raise ClientRefused("A session with a budget needs a known cost in US dollars. Nothing was sent.")
+        with self._lock:
+            if (spent := self.spent(source)) + cost.at_most > self.limit:
+                raise ClientRefused(
+                    f"Over the budget: this may cost up to {cost.at_most:.2f} USD, and of {self.limit:f} USD "
+                    f"{spent:.2f} are spent, or reserved for runs that have not ended. Nothing was sent."
+                )
+            sent = send()
+            self._sent[sent.run_ids] = cost.at_most
+        return sent
+
+    def spent(self, source: ConsoleSource) -> Decimal:
+        """What counts towards the limit now."""
+        rows = source.follow(INDEX, AnswerAge.NOW, KeptIndex, KeptIndex.look).rows
+        # A row that leaves out labels may be one of the session's.
+        known, total = {row.run_id for row in rows}, CostGroup(name="session")
+        for row in (row for row in rows if self._session.labels_match(row) is not False):
+            total.add(row)
+        unlisted = (cost for run_ids, cost in [*self._sent.items()] if not known.issuperset(run_ids))
+        return total.cost + total.at_most + sum(unlisted, Decimal(0))

@@ -1,7 +1,6 @@
 # GitHub Actions without keys (plan/ci.tf says which jobs may do what). None of it exists unless var.ci is set.
 
-# The ids of a deleted pool and provider stay reserved for 30 days, so `make undeploy` leaves both, and this imports them
-# again. Without the grants below, no job can act as any account.
+# The ids of a deleted pool and provider stay reserved for 30 days, so nothing deletes them, and this imports them again.
 # Source: https://cloud.google.com/iam/docs/manage-workload-identity-pools-providers
 import {
   for_each = var.kept_pools
@@ -21,6 +20,8 @@ resource "google_iam_workload_identity_pool" "ci" {
   workload_identity_pool_id = each.key
   display_name              = "Trainmaster: CI"
   description               = "Jobs of the repository that the deployment's settings name."
+  # Without the grants below, it lets no job do anything.
+  deletion_policy = "ABANDON"
 
   depends_on = [time_sleep.apis]
 }
@@ -33,6 +34,7 @@ resource "google_iam_workload_identity_pool_provider" "ci" {
   display_name                       = "GitHub Actions"
   attribute_condition                = each.value.condition
   attribute_mapping                  = each.value.mapping
+  deletion_policy                    = "ABANDON"
 
   oidc {
     issuer_uri = "https://token.actions.githubusercontent.com"

@@ -99,6 +99,7 @@ _STATUSES = {
         f"{_CORE}.BadRequest",
     },
     ExitStatus.FINDING: {
+        "trainmaster.client.connection.RunFailed",
         "trainmaster.client.errors.Damaged",
         "trainmaster.client.dead_letters.letter.NoSourceError",
         f"{_STACK}.StackRefusedError",

@@ -51,12 +51,7 @@ Source = str | Path | Mapping[str, Any] | None  # Any: a document, which is chec
 class RunFailed(Exception):
     """A run ended without success: the message says how, why, and the likely repair."""
 
-    def __init__(self, run: "RunHandle", record: RunRecord) -> None:
-        failure, problems = record.failure, "; ".join(record.problems)
-        repair = repair_of(failure, run.id, record) if failure else None
-        text = f"{run.id} {run.state}: {failure.message if failure else problems}"
-        super().__init__(f"{text}\nLikely repair: {repair}" if repair else text)
-        self.run = run
+    run: "RunHandle"
 
 
 def connect(context: str | None = None) -> "Connection":
@@ -230,9 +225,11 @@ class RunHandle:
         """
         ended = wait_for_end(self._clients, self.id, timeout_s=timeout)
         self._run = wait_until_settled(self._clients, ended)
-        if self._run.record.state is not RunState.SUCCEEDED:
-            raise RunFailed(self, self._run.record)
-        return self
+        if self._run.record.state is RunState.SUCCEEDED:
+            return self
+        failed = RunFailed(_why_failed(self._run.record))
+        failed.run = self
+        raise failed
 
     async def wait_async(self) -> Self:
         """The same, while other tasks run. asyncio.timeout limits it."""
@@ -315,6 +312,13 @@ class ChampionHandle(ModelHandle):
         refuse_elsewhere(self._clients.context)
         champions.roll_back(self._clients, self.model_name, to_run, timeout_s=timeout)
         return _champion_of(self._clients, self.model_name)
+
+
+def _why_failed(record: RunRecord) -> str:
+    failure, problems = record.failure, "; ".join(record.problems)
+    repair = repair_of(failure, record.run_id, record) if failure else None
+    text = f"{record.run_id} {state_of(record)}: {failure.message if failure else problems}"
+    return f"{text}\nLikely repair: {repair}" if repair else text
 
 
 def _champion_of(clients: Clients, name: str) -> ChampionHandle:

@@ -148,7 +148,7 @@ def test_a_champion_is_scored_tried_out_registered_and_reported_in_slack(reader:
         reader.follow(title)
     assert first in reader.printed[-2]
     served, returned = (re.findall(r"line@(\d) .* (\d+) %  +(\d+) % ", reader.printed[n]) for n in (-3, -2))
-    assert served[-1] == ("2", "0", "100")
+    assert served[1:] == [("2", "0", "100"), ("2", "100", "100")]
     assert returned[-2:] == [("2", "0", "100"), ("1", "100", "0")]
 
 

@@ -57,7 +57,7 @@ class ServingEndpoint:
                 raise  # the service chose this id
             operations = []
         if under_way := next((each.name for each in operations if not each.done), ""):
-            raise ClientRefused(f"{under_way} is under way, in the cloud for 10 to 40 minutes. Repeat this.")
+            raise ClientRefused(f"{under_way} is under way, in the cloud for 10 to 40 minutes: repeat later.")
         self._before = {key: part for key, part in self._found.traffic_split.items() if part}
         self._after, self._added, self._gone = self._before, list[Any](), list[str]()
 

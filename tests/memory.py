@@ -185,7 +185,6 @@ class MemoryJobs:
         self._project = project
         self._lock = threading.Lock()
         self._jobs: dict[str, Job] = {}
-        self._by_id: dict[str, str] = {}
         # Names only, in the order of submission: of a million jobs, few are active at the same time.
         self._unended: dict[str, None] = {}
         self._created = 0
@@ -217,7 +216,6 @@ class MemoryJobs:
                 create_time=self._clock.now(),
             )
             self._jobs[job.name] = job
-            self._by_id[job_id] = job.name
             self._unended[job.name] = None
             self._of_run[job.labels.get(RUN_LABEL, "")].append(job.name)
         return job
@@ -243,13 +241,6 @@ class MemoryJobs:
             if name not in self._jobs:
                 raise JobNotFound(name)
             return self._jobs[name]
-
-    def with_id(self, job_id: str) -> Job:
-        with self._lock:
-            name = self._by_id.get(job_id)
-        if name is None:
-            raise JobNotFound(job_id)
-        return self.read(name)
 
     def cancel(self, name: str) -> None:
         with self._lock:

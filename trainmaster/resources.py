@@ -24,7 +24,9 @@ DEPLOY = PACKAGE / "deploy"
 """The folder with `topology.yaml`, `permissions.yaml`, `log_sink.filter` and `terraform/`."""
 
 TOPOLOGY = DEPLOY / "topology.yaml"
-"""The resources of every project, in which `${project}` and `${region}` are substituted."""
+"""The resources of every deployment, in which PLACEHOLDERS are substituted."""
+
+PLACEHOLDERS = ("project", "region", "deployment", "prefix")
 
 TOPOLOGY_MAX_BYTES = 1024 * 1024
 _BUCKETS = ("inbox", "ledger", "models", "champions", "data")
@@ -57,8 +59,8 @@ class NotATopology(ValueError):
     """The file is something else; the message says which, what it lacks, and where the default one is."""
 
 
-def parse_topology(file: Path, *, project: str, region: str) -> dict[str, Any]:
-    """The topology in the file, for this project and region. It has each part that is looked up by name.
+def parse_topology(file: Path, *, project: str, region: str, deployment: str = "") -> dict[str, Any]:
+    """The topology in the file, for the deployment of this name. It has each part that is looked up by name.
 
     Raises:
         NotATopology: the file lacks such a part, has other variables, is too large, or is no regular file.
@@ -73,10 +75,12 @@ def parse_topology(file: Path, *, project: str, region: str) -> dict[str, Any]:
             f"{file} is not a topology: it has more than {TOPOLOGY_MAX_BYTES} bytes. {_INSTEAD}"
         )
     try:
-        text = string.Template(content.decode()).substitute(project=project, region=region)
+        prefix = deployment and f"{deployment}-"
+        values = dict(zip(PLACEHOLDERS, (project, region, deployment, prefix), strict=True))
+        text = string.Template(content.decode()).substitute(values)
     except KeyError as error:
         raise NotATopology(
-            f"{file}: unknown substitution ${{{error.args[0]}}}; expected ${{project}} or ${{region}}."
+            f"{file}: unknown substitution ${{{error.args[0]}}}; expected one of {', '.join(f'${{{name}}}' for name in PLACEHOLDERS)}."
         ) from error
     topology = parse_yaml(text)
     missing = tuple(_iter_missing(topology if isinstance(topology, dict) else {}))

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.client.served import PROJECT, Served, served_context
-from trainmaster.client.clients import REQUESTS_TOPIC, Clients
+from trainmaster.client.clients import Clients
 from trainmaster.orchestrator.core.names import run_id_of_key
 from trainstack import pubsub
 from trainstack.events.clients import clients_of
 
-TOPIC = f"projects/{PROJECT}/topics/{REQUESTS_TOPIC}"
+TOPIC = f"projects/{PROJECT}/topics/trainmaster-requests"
 SUBSCRIPTION = f"projects/{PROJECT}/subscriptions/functions"
 
 

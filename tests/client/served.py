@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from tests.command import Done, trainmaster
 from tests.ready_stack import announce
-from trainmaster.client.clients import REQUESTS_TOPIC, Clients
+from trainmaster.client.clients import Clients
 from trainmaster.client.context import context_of_stack
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
 from trainstack.http import in_thread, serving
@@ -91,7 +91,7 @@ def deployment() -> dict[str, Any]:  # Any: a JSON document
 
     resources = {
         "buckets": {name: f"{PROJECT}-{name}" for name in BUCKETS},
-        "topics": {"requests": REQUESTS_TOPIC},
+        "topics": {"requests": "trainmaster-requests"},
         "images": {"trainer": "trainer:latest"},
     }
     policy, prices = ((ROOT / "functions" / f"{name}.yaml").read_bytes() for name in ("policy", "prices"))

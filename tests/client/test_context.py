@@ -4,10 +4,11 @@ import fcntl
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.ready_stack import stack_on
+from trainmaster.client.clients import Clients
 from trainmaster.client.context import (
+    Context,
     NoContext,
     UnknownContext,
     choose_context,
@@ -16,7 +17,8 @@ from trainmaster.client.context import (
     kept_choice,
     refuse_elsewhere,
 )
-from trainmaster.resources import DEPLOY
+from trainmaster.deploy.names import topology_of
+from trainmaster.orchestrator.core.names import account_email
 from trainstack.find import register_stack
 
 
@@ -214,7 +216,12 @@ def test_a_stack_that_was_killed_is_reported_as_gone(tmp_path: Path, settings: P
         ("A project/us-central1", ["'A project' is not a project id"]),
         ("my-project/bar", ["'bar' is not a region, such as us-central1."]),
         ("foo/bar", ["'foo' is not a project id", "'bar' is not a region"]),
-        ("my-project/us-central1/a", ["'us-central1/a' is not a region"]),
+        *(
+            (text, [f"{name!r} is not the name of a deployment: expected 1 to 6 lower-case letters"])
+            for name in ("", "Stage", "1st", "staging", "a-b", "a/b")
+            for text in (f"my-project/us-central1/{name}", f"local/{name}", f"local/{name}:.")
+        ),
+        ("my-project/here/a_b", ["'here' is not a region", "'a_b' is not the name"]),
     ],
 )
 def test_a_context_that_cannot_be_one_is_refused_with_what_is_wrong_and_what_chose_it(
@@ -227,15 +234,35 @@ def test_a_context_that_cannot_be_one_is_refused_with_what_is_wrong_and_what_cho
     assert all(each in message for each in wrong)
 
 
-def test_the_buckets_of_a_project_are_those_of_the_topology() -> None:
-    buckets = yaml.safe_load((DEPLOY / "topology.yaml").read_text().replace("${project}", "my-project"))[
-        "buckets"
-    ]
-    cloud = context_in_cloud("my-project", "us-central1")
-    assert buckets == {
+@pytest.mark.parametrize("name", ["", "stage"])
+def test_the_names_of_a_deployment_are_those_of_the_topology(name: str) -> None:
+    topology = topology_of("my-project", "us-central1", name)
+    cloud = context_in_cloud("my-project", "us-central1", name)
+    assert topology["buckets"] == {
         "inbox": cloud.inbox_bucket,
         "ledger": cloud.ledger_bucket,
         "models": cloud.models_bucket,
         "champions": cloud.champions_bucket,
         "data": cloud.data_bucket,
     }
+    account = topology["environment"]["TRAINMASTER_TRAINER_ACCOUNT"]
+    assert account == account_email("trainer", cloud.project, cloud.prefix)
+    assert topology["environment"]["TRAINMASTER_DEPLOYMENT"] == cloud.deployment == name
+    assert topology["prefix"] == cloud.prefix
+    with Clients(cloud) as clients:
+        assert clients.requests_topic.endswith(f"/topics/{topology['topics']['requests']}")
+
+
+def test_a_deployment_is_named_after_its_place(tmp_path: Path, settings: Path) -> None:
+    def chosen(text: str) -> Context:
+        return choose_context(text, {}, directory=tmp_path, settings=settings)
+
+    cloud = chosen("my-project/us-central1/stage")
+    assert (cloud.name, cloud.ledger_bucket) == ("my-project/us-central1/stage", "my-project-stage-ledger")
+    with stack_on(tmp_path / ".trainmaster") as state:
+        for text in ("local/stage", f"local/stage:{state}"):
+            found = chosen(text)
+            assert (found.name, found.state) == (f"local/stage:{state}", state)
+            assert found.ledger_bucket == "local-project-stage-ledger"
+            assert found.logging_host == chosen("local").logging_host
+        assert chosen("local").ledger_bucket == "ledger"

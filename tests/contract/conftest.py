@@ -8,7 +8,7 @@ import pytest
 
 from tests.contract.proxy import Proxy, proxy_to
 from tests.contract.retraining import RuleWorld
-from tests.contract.world import MODELS, PROJECT, REGION, START
+from tests.contract.world import MODELS, PROJECT, START
 from tests.memory import ManualClock, MemoryObjects
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
@@ -103,7 +103,7 @@ def new_bucket(gcs: GcsObjects) -> Callable[[], str]:
 
 @pytest.fixture
 def vertex(jobs_proxy: Proxy) -> Iterator[VertexJobs]:
-    adapter = VertexJobs(project=PROJECT, region=REGION, endpoint=jobs_proxy.url)
+    adapter = VertexJobs(project=PROJECT, endpoint=jobs_proxy.url)
     yield adapter
     for client in adapter._clients.values():
         client.transport.close()

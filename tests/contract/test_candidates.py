@@ -9,7 +9,7 @@ from tests.contract.boundaries import At, only_at, raising
 from tests.contract.candidates import WITH_FALLBACKS, Refusing, drop, kept, stock_out
 from tests.contract.rooms import NO_CAPACITY, TWO_REGIONS, full, launched
 from tests.contract.schemas import STATUS
-from tests.contract.world import ELSEWHERE, REGION, World, request_rules_with
+from tests.contract.world import ELSEWHERE, LEASE, REGION, World, request_rules_with
 from tests.core.admission_cases import PRICES
 from tests.narrowing import instance_of, present
 from trainmaster.orchestrator.core.admission.actual_cost import final_cost
@@ -159,7 +159,7 @@ def told_at_once(world: World) -> None:
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["answered", "answer lost"])
-def test_a_stockout_reported_before_its_submission_is_recorded_is_tried_elsewhere_at_once(
+def test_a_stockout_reported_before_its_submission_is_recorded_is_tried_elsewhere_by_the_next_tick(
     *, is_lost: bool
 ) -> None:
     """The job's end arrives while the process that submitted it still holds the lease and has not recorded it."""
@@ -174,6 +174,7 @@ def test_a_stockout_reported_before_its_submission_is_recorded_is_tried_elsewher
 
     once = At("submit", after=only_at(1, meanwhile))
     list(take_and_admit(world.services(once), incoming))
+    world.reconcile_after(LEASE)
     record = kept(world, incoming.run_id)
     assert (record.state, record.round) == (RunState.SUBMITTED, 1)
     assert len(world.jobs.all()) == 2

@@ -22,7 +22,7 @@ class Watch:
         found[IMPORTING._is_owned()].append(name)
 
 sys.meta_path.insert(0, Watch())
-VertexJobs(project="p", region="us-central1", endpoint="http://127.0.0.1:1")._client("us-central1")
+VertexJobs(project="p", endpoint="http://127.0.0.1:1")._client("us-central1")
 GcsObjects("p")._client
 CloudJobLogs(project="p", endpoint="http://127.0.0.1:1")._credentials
 for name in ("aiplatform_v1.services.job_service", "storage"):

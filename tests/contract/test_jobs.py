@@ -58,14 +58,12 @@ def test_a_submitted_job_has_its_runs_words_and_is_found_by_its_run_its_id_and_i
     assert [found.name for found in jobs.of_run(asked.run_id, kind, [REGION])] == [job.name]
     (other,) = set(JobKind) - {kind}
     assert job.name not in [found.name for found in jobs.of_run(asked.run_id, other, [REGION])]
-    read = jobs.with_id(job.name.rpartition("/")[2])
+    read = jobs.read(job.name)
     assert same_job(read.name, job.name)
     assert read.display_name == job.display_name
 
 
 def test_a_job_that_does_not_exist_is_not_found(jobs: TrainingJobs) -> None:
-    with pytest.raises(JobNotFound):
-        jobs.with_id("4711")
     with pytest.raises(JobNotFound):
         jobs.read(job_name(PROJECT, REGION, JobKind.CUSTOM, "4711"))
 
@@ -201,7 +199,7 @@ def test_a_failed_read_is_a_failure_of_the_service(
 ) -> None:
     jobs_proxy.faults.append(ProxyFault(on="GET ", status=status))
     with pytest.raises(ServiceFailed):
-        vertex.with_id("1")
+        vertex.read(job_name(PROJECT, REGION, JobKind.CUSTOM, "1"))
     jobs_proxy.faults.append(ProxyFault(on="GET ", status=status))
     with pytest.raises(ServiceFailed):
         vertex.of_run("run-1", JobKind.CUSTOM, [REGION])

@@ -59,14 +59,15 @@ def test_a_process_that_wakes_cancels_its_own_job(
     assert world.document("status/requests/cassava.yaml.json")["state"] == "submitted"
 
 
-def test_the_job_of_a_process_that_wakes_and_dies_is_found_by_one_later_search(world: World) -> None:
+def test_the_job_of_a_process_that_wakes_and_dies_is_found_by_the_next_pass_and_searched_for_once_more(
+    world: World,
+) -> None:
     incoming = world.drop()
     with pytest.raises(Killed):
         world.launch(incoming, taken_over_meanwhile(world, incoming, raising(Killed("after it woke"))))
     assert len(world.jobs.going()) == 2
-    early = Boundary()
-    world.reconcile(early)
-    assert "find jobs" not in early.calls
+    world.reconcile()
+    one_job_stays(world, incoming)
     world.reconcile_after(LEASE)
     one_job_stays(world, incoming)
     later = Boundary()
@@ -95,15 +96,17 @@ def test_a_job_submitted_before_the_other_process_records_its_own_is_found_by_th
     one_job_stays(world, incoming)
 
 
-def test_a_late_second_job_is_found_when_it_appears_in_the_log() -> None:
+def test_a_late_second_job_is_found_by_the_list_of_the_next_pass() -> None:
     world, incoming, wake = taken_over()
     world.reconcile_after(10 * LEASE)
     second = wake()
-    world.complete(world.hint(second, tells_end=False))
+    world.reconcile()
     one_job_stays(world, incoming)
-    before = world.record(incoming.run_id)
+    before, boundary = world.record(incoming.run_id), Boundary()
     world.complete(world.hint(second, tells_end=False))
+    world.reconcile(boundary)
     assert world.record(incoming.run_id) == before
+    assert "find jobs" not in boundary.calls
 
 
 def test_a_second_job_is_found_before_the_runs_end_is_on_record() -> None:

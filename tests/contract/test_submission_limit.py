@@ -56,7 +56,7 @@ def test_an_answer_that_drips_ends_within_the_submissions_whole_limit(
     """The reads would take three minutes in all, and no single one would time out."""
     monkeypatch.setattr(vertex_adapter, "TIMEOUT_S", 3.0)
     with dripping(0.05) as (url, asked):
-        adapter = VertexJobs(project=PROJECT, region=REGION, endpoint=url)
+        adapter = VertexJobs(project=PROJECT, endpoint=url)
         adapter.prepare(REGION)
         with pytest.raises(SubmissionUnknown, match="within 3 s"):
             adapter.submit(submission())

@@ -152,7 +152,6 @@ JOB_CALLS: Mapping[str, str] = {
     "of_run": "find jobs",
     "active": "list jobs",
     "read": "read job",
-    "with_id": "read job",
     "cancel": "cancel",
     "pool_states": "read pools",
     "delete_pool": "delete pool",

@@ -92,7 +92,7 @@ def test_the_image_has_the_name_that_the_topology_gives_it(
 ) -> None:
     values = substitutions(build)
     wanted = topology["images"]["trainer"].replace("${project}", GIVEN["PROJECT_ID"])
-    wanted = wanted.replace("${region}", values["_REGION"])
+    wanted = wanted.replace("${region}", values["_REGION"]).replace("${prefix}", values["_PREFIX"])
     assert f"IMAGE={wanted}" in [substituted(text, values) for text in build["options"]["env"]]
     assert {substituted(text, values).rpartition(":")[0] for text in build["images"]} == {wanted}
 

@@ -29,7 +29,9 @@ from trainstack.process.ports import free_ports, give_back
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ID = "staged-alone"
-TOPOLOGY = yaml.safe_load((ROOT / "trainmaster" / "deploy" / "topology.yaml").read_text())
+TOPOLOGY = yaml.safe_load(
+    (ROOT / "trainmaster" / "deploy" / "topology.yaml").read_text().replace("${prefix}", "")
+)
 TRIED = ("on_request_uploaded", "on_request_published", "on_job_log", "on_data_arrived", "on_tick")
 """Among them they import what all entry points do."""
 TOPICS = {

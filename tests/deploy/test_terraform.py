@@ -34,7 +34,9 @@ def test_the_provider_accepts_every_argument_and_misses_none() -> None:
 
 def test_nothing_is_named_in_the_configuration_that_the_topology_names() -> None:
     """Names come through the plan alone, so that a changed topology changes the cloud and the local stack alike."""
-    topology = yaml.safe_load((ROOT / "trainmaster/deploy/topology.yaml").read_text())
+    topology = yaml.safe_load(
+        (ROOT / "trainmaster/deploy/topology.yaml").read_text().replace("${prefix}", "")
+    )
     named = {
         *topology["topics"].values(),
         *topology["subscriptions"],
@@ -159,8 +161,8 @@ def test_providers_have_the_exact_version_whose_schema_is_the_judge() -> None:
 def test_the_builds_bucket_is_the_one_that_cloud_build_writes_to() -> None:
     build = yaml.safe_load((ROOT / "cloudbuild.yaml").read_text())
     plan = (TERRAFORM / "plan/main.tf").read_text()
-    assert 'builds_bucket = "${var.project}-builds"' in plan
-    assert build["substitutions"]["_ARTIFACTS_BUCKET"] == "${PROJECT_ID}-builds"
+    assert 'builds_bucket = "${var.project}-${local.prefix}builds"' in plan
+    assert build["substitutions"]["_ARTIFACTS_BUCKET"] == "${PROJECT_ID}-${_PREFIX}builds"
 
 
 @pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH")

@@ -49,7 +49,7 @@ def test_an_empty_project_gets_a_state_bucket_and_then_everything(cloud: Cloud) 
     ]
     assert f"-backend-config=bucket={PROJECT}-terraform" in ran.changes[3]
     assert (
-        f"-var=project={PROJECT} -var=region={REGION} -var=kept_buckets={{}} -var=kept_roles=[] "
+        f"-var=project={PROJECT} -var=region={REGION} -var=deployment= -var=kept_buckets={{}} -var=kept_roles=[] "
         "-var=foreign_topics=[]" in applied(ran)
     )
     terraform = cloud.folder / ".trainmaster" / "deploy" / f"{PROJECT}-{REGION}" / "terraform"

@@ -9,7 +9,7 @@ import yaml
 
 from trainmaster.deploy.doctor.deployment import deployment_of
 from trainmaster.deploy.names import topology_of
-from trainmaster.resources import TOPOLOGY, TOPOLOGY_MAX_BYTES, NotATopology
+from trainmaster.resources import PLACEHOLDERS, TOPOLOGY, TOPOLOGY_MAX_BYTES, NotATopology
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -53,10 +53,10 @@ def test_bucket_names_in_the_environment_are_the_buckets(topology: dict[str, Any
         assert topology["environment"][f"TRAINMASTER_{role.upper()}_BUCKET"] == name
 
 
-def test_only_project_and_region_are_substituted() -> None:
+def test_only_what_the_parser_knows_is_substituted() -> None:
     text = (ROOT / "trainmaster/deploy/topology.yaml").read_text()
     found = set(re.findall(r"\$\{(\w+)\}", text))
-    assert found == {"project", "region"}
+    assert found == set(PLACEHOLDERS)
 
 
 def test_entry_points_are_the_functions_of_main(topology: dict[str, Any]) -> None:
@@ -67,7 +67,7 @@ def test_entry_points_are_the_functions_of_main(topology: dict[str, Any]) -> Non
 
 def refusal(file: Path) -> str:
     with pytest.raises(NotATopology) as refused:
-        topology_of("p1", "r1", file)
+        topology_of("p1", "r1", file=file)
     return str(refused.value)
 
 

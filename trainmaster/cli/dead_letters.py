@@ -43,10 +43,8 @@ def _common(verb: F) -> F:
     """The options that `ls` and `replay` share."""
     subscription = click.option(
         "--subscription",
-        default="trainmaster-dead-letters",
-        show_default=True,
         metavar="ID",
-        help="the subscription that keeps them",
+        help="the subscription that keeps them; default: the deployment's",
     )
     return click.argument("ids", nargs=-1, metavar="[ID]...")(subscription(verb))
 
@@ -60,7 +58,7 @@ def dead_letters() -> None:
 @_common
 @output_option()
 @takes_context
-def ls(clients: "Clients", ids: tuple[str, ...], subscription: str, output: str) -> int:
+def ls(clients: "Clients", ids: tuple[str, ...], subscription: str | None, output: str) -> int:
     """Show the dead letters and why each failed.
 
     Exit status: 0 done, 3 no dead letter has one of the IDs.
@@ -79,7 +77,7 @@ def ls(clients: "Clients", ids: tuple[str, ...], subscription: str, output: str)
 @_common
 @wait_option(30.0, "how long to wait for their outcome")
 @takes_context_to_change
-def replay(clients: "Clients", ids: tuple[str, ...], subscription: str, wait_s: float) -> int:
+def replay(clients: "Clients", ids: tuple[str, ...], subscription: str | None, wait_s: float) -> int:
     """Replay each event where it failed, and report the outcome.
 
     Exit status: 0 if all were replayed and none failed again, else 1; 3 no dead letter has one of the IDs.

@@ -2,15 +2,26 @@
 
 import click
 
+from trainmaster.cli.verb import deployment_name
+
+_NAME_OPTION = click.option(
+    "--name",
+    default="",
+    callback=deployment_name,
+    metavar="NAME",
+    help="of several deployments in one project, the one that has this name; default: the one without a name",
+)
+
 
 @click.command()
 @click.option("--project", required=True, metavar="ID", help="project id")
 @click.option("--region", required=True, help="for example us-central1")
+@_NAME_OPTION
 @click.option("--check", is_flag=True, help="only report what would prevent the deployment")
 @click.option(
     "--plan", is_flag=True, help="show what would change; only enables two APIs and creates the state bucket"
 )
-def deploy(*, project: str, region: str, check: bool, plan: bool) -> int:
+def deploy(*, project: str, region: str, name: str, check: bool, plan: bool) -> int:
     """Deploy to a project, or bring a deployment up to date.
 
     Everything is checked first; where something stands in the way, every reason is printed and nothing is created.
@@ -21,16 +32,17 @@ def deploy(*, project: str, region: str, check: bool, plan: bool) -> int:
 
     if check and plan:
         raise click.UsageError("--check and --plan are mutually exclusive.")
-    return deploy(project, region, Mode.CHECK if check else Mode.PLAN if plan else Mode.APPLY)
+    return deploy(project, region, name, Mode.CHECK if check else Mode.PLAN if plan else Mode.APPLY)
 
 
 @click.command()
 @click.option("--project", required=True, metavar="ID", help="project id")
 @click.option("--region", required=True, help="where it is deployed")
+@_NAME_OPTION
 @click.option(
     "--delete-buckets", is_flag=True, help="also delete every request, record, model and Terraform's state"
 )
-def undeploy(*, project: str, region: str, delete_buckets: bool) -> int:
+def undeploy(*, project: str, region: str, name: str, delete_buckets: bool) -> int:
     """Remove a deployment. The buckets, and so every record and model, stay unless --delete-buckets is given.
 
     A later deployment takes the buckets over again. Exit status: 0 done, 1 failed halfway (repeat the command), 2 refused
@@ -38,4 +50,4 @@ def undeploy(*, project: str, region: str, delete_buckets: bool) -> int:
     """
     from trainmaster.deploy.down import undeploy
 
-    return undeploy(project, region, delete_buckets=delete_buckets)
+    return undeploy(project, region, name, delete_buckets=delete_buckets)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from trainmaster.cli.verb import context_of
+from trainmaster.cli.verb import context_of, deployment_name
 from trainmaster.resources import TOPOLOGY
 
 
@@ -13,6 +13,7 @@ from trainmaster.resources import TOPOLOGY
 @click.option("--state", type=Path, metavar="DIR", help="the running local stack on this folder")
 @click.option("--project", metavar="ID", help="the project in Google Cloud")
 @click.option("--region", help="the deployment's region")
+@click.option("--name", default="", callback=deployment_name, metavar="NAME", help="its name, if it has one")
 @click.option(
     "--topology",
     type=Path,
@@ -41,7 +42,7 @@ def doctor(**given: Any) -> int:  # Any: click's values, of the types above
 
     if not any(given[name] for name in ("state", "project", "region")):
         current = context_of(None)
-        given["state"] = current.state
+        given |= {"state": current.state, "name": given["name"] or current.deployment}
         if current.state is None:
             given |= {"project": current.project, "region": current.region}
     return examine(**given)

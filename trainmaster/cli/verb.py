@@ -24,6 +24,7 @@ from trainmaster.client.context import (
     refuse_elsewhere,
     settings_folder,
 )
+from trainmaster.orchestrator.core.names import DEPLOYMENT_FORM, is_deployment_name
 from trainstack.find import own_state
 
 if TYPE_CHECKING:
@@ -88,6 +89,14 @@ def chosen_team() -> str | None:
     call = click.get_current_context(silent=True)
     named: str | None = call.meta.get(TEAM_VARIABLE) if call is not None else None
     return named or os.environ.get(TEAM_VARIABLE) or None
+
+
+def deployment_name(_: click.Context, __: click.Parameter, names: Any) -> Any:  # Any: one or several
+    """Click's callback for names of deployments."""
+    for name in [names] if isinstance(names, str) else names:
+        if name and not is_deployment_name(name):
+            raise click.BadParameter(f"{name!r} is not the name of a deployment: expected {DEPLOYMENT_FORM}.")
+    return names
 
 
 context_option = click.option(

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from google.cloud.storage import Client as StorageClient
     from google.pubsub_v1 import PublisherClient, SubscriberClient
 
-REQUESTS_TOPIC = "trainmaster-requests"
-"""As in trainmaster/deploy/topology.yaml."""
 PUBLISH_WITHIN_S = 30.0
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _QUOTA_VARIABLE = "GOOGLE_CLOUD_QUOTA_PROJECT"
@@ -123,8 +121,8 @@ class Clients:
 
     @property
     def requests_topic(self) -> str:
-        """The resource name of the topic that takes requests and orders."""
-        return f"projects/{self.context.project}/topics/{REQUESTS_TOPIC}"
+        """The resource name of the topic that takes requests and orders: trainmaster/deploy/topology.yaml."""
+        return f"projects/{self.context.project}/topics/trainmaster-{self.context.prefix}requests"
 
     def publish_request(self, content: bytes, key: str, sender: Mapping[str, str]) -> None:
         """Publish a request or an order with this idempotency key and the sender's metadata.

@@ -10,10 +10,11 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trainmaster.orchestrator.core.names import DEPLOYMENT_FORM, is_deployment_name, name_prefix
 from trainstack.find import (
     DEFAULT_STATE,
     PROJECT,
@@ -35,7 +36,7 @@ from trainstack.find import (
 VARIABLE = "TRAINMASTER_CONTEXT"
 TEAM_VARIABLE = "TRAINMASTER_TEAM"
 LOCAL = "local"
-FORMS = f"{LOCAL}, {LOCAL}:DIR or PROJECT/REGION"
+FORMS = f"{LOCAL}[/NAME], {LOCAL}[/NAME]:DIR or PROJECT/REGION[/NAME]"
 _PROJECT = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
 _REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 _HINT = "For a deployed project: trainmaster context use PROJECT/REGION."
@@ -65,6 +66,8 @@ class Context:
     models_bucket: str
     champions_bucket: str
     data_bucket: str
+    deployment: str = ""
+    """The deployment's name; empty for the one without a name."""
     storage_host: str | None = None
     vertex_host: str | None = None
     logging_host: str | None = None
@@ -81,15 +84,24 @@ class Context:
 
     @property
     def name(self) -> str:
-        """The text that chooses this context: `local:DIR` or `PROJECT/REGION`."""
-        return f"{self.project}/{self.region}" if self.state is None else f"{LOCAL}:{self.state}"
+        """The text that chooses this context, in one of FORMS."""
+        place, folder = (
+            (f"{self.project}/{self.region}", "") if self.state is None else (LOCAL, f":{self.state}")
+        )
+        return f"{place}{self.deployment and f'/{self.deployment}'}{folder}"
 
     @property
     def title(self) -> str:
         """In words, for people."""
+        named = f"deployment {self.deployment} in " if self.deployment else ""
         if self.state is None:
-            return f"project {self.project}, region {self.region}"
-        return f"the local stack on {self.state}"
+            return f"{named}project {self.project}, region {self.region}"
+        return f"{named}the local stack on {self.state}"
+
+    @property
+    def prefix(self) -> str:
+        """What the names of the deployment's resources have before their own."""
+        return name_prefix(self.deployment)
 
 
 def context_of_stack(environment: Mapping[str, str], state: Path | None = None) -> Context:
@@ -115,17 +127,26 @@ def context_of_stack(environment: Mapping[str, str], state: Path | None = None) 
     )
 
 
-def context_in_cloud(project: str, region: str) -> Context:
-    """The deployment in this project. Its buckets are named as in trainmaster/deploy/topology.yaml."""
+def context_in_cloud(project: str, region: str, deployment: str = "") -> Context:
+    """The deployment of this name in the project. Its buckets are named as in trainmaster/deploy/topology.yaml."""
+    before = f"{project}-{name_prefix(deployment)}"
     return Context(
         project=project,
         region=region,
-        inbox_bucket=f"{project}-inbox",
-        ledger_bucket=f"{project}-ledger",
-        models_bucket=f"{project}-models",
-        champions_bucket=f"{project}-champions",
-        data_bucket=f"{project}-data",
+        deployment=deployment,
+        inbox_bucket=f"{before}inbox",
+        ledger_bucket=f"{before}ledger",
+        models_bucket=f"{before}models",
+        champions_bucket=f"{before}champions",
+        data_bucket=f"{before}data",
     )
+
+
+def _of_deployment(context: Context, deployment: str) -> Context:
+    """The deployment of this name on the context's stack; without one, the context's own."""
+    other = context_in_cloud(context.project, context.region, deployment)
+    services = {name: value for name, value in vars(context).items() if name.endswith("_host")}
+    return replace(other, **services, state=context.state) if deployment else context
 
 
 def context_of_state(state: Path) -> Context | None:
@@ -212,12 +233,15 @@ def refuse_elsewhere(context: Context) -> None:
 
 
 def _context_named(text: str, chosen_by: str, directory: Path, settings: Path) -> Context:
-    kind, _, folder = text.partition(":")
-    if kind == LOCAL and folder:
-        return _context_on(_state_of(plain_path(directory / Path(folder).expanduser())), chosen_by)
-    if text == LOCAL:
-        return replace(_only_context(_running(directory, settings), directory), chosen_by=chosen_by)
-    project, _, region = text.partition("/")
+    place, colon, folder = text.partition(":")
+    kind, slash, deployment = place.partition("/")
+    if kind == LOCAL and bool(colon) == bool(folder):
+        _refuse(text, chosen_by, _name_faults(slash, deployment))
+        state = _state_of(plain_path(directory / Path(folder).expanduser())) if folder else None
+        running = _context_on(state) if state else _only_context(_running(directory, settings), directory)
+        return replace(_of_deployment(running, deployment), chosen_by=chosen_by)
+    project, _, rest = text.partition("/")
+    region, slash, deployment = rest.partition("/")
     wrong = []
     if not _PROJECT.fullmatch(project):
         wrong.append(
@@ -226,11 +250,20 @@ def _context_named(text: str, chosen_by: str, directory: Path, settings: Path) -
         )
     if not _REGION.fullmatch(region):
         wrong.append(f"{region!r} is not a region, such as us-central1.")
-    if not (project and region):
-        wrong = [f"Expected {FORMS}."]
+    wrong += _name_faults(slash, deployment)
+    _refuse(text, chosen_by, wrong if project and region else [f"Expected {FORMS}."])
+    return replace(context_in_cloud(project, region, deployment), chosen_by=chosen_by)
+
+
+def _name_faults(slash: str, deployment: str) -> list[str]:
+    if not slash or is_deployment_name(deployment):
+        return []
+    return [f"{deployment!r} is not the name of a deployment: expected {DEPLOYMENT_FORM}."]
+
+
+def _refuse(text: str, chosen_by: str, wrong: Sequence[str]) -> None:
     if wrong:
         raise UnknownContext(" ".join([f"There is no context {text!r}, {chosen_by}.", *wrong]))
-    return replace(context_in_cloud(project, region), chosen_by=chosen_by)
 
 
 def _state_of(folder: Path) -> Path:
@@ -264,15 +297,15 @@ def _only_context(stacks: list[Path], directory: Path) -> Context:
             none = f"No local stack is running. Start one: trainmaster up --detach\n{_HINT}"
             raise NoContext(none if between is None else between_text(between))
         case [only]:
-            return _context_on(only, "the only local stack that is running")
+            return replace(_context_on(only), chosen_by="the only local stack that is running")
         case _:
             names = "\n".join(f"  --context {LOCAL}:{stack}" for stack in stacks)
             raise NoContext(f"{len(stacks)} local stacks are running. Choose one:\n{names}")
 
 
-def _context_on(state: Path, chosen_by: str) -> Context:
+def _context_on(state: Path) -> Context:
     try:
-        return replace(context_of_stack(environment_on(state), state), chosen_by=chosen_by)
+        return context_of_stack(environment_on(state), state)
     except NoStack as fault:
         raise NoContext(f"{fault}\n{_HINT}", state) from fault
     except KeyError as fault:

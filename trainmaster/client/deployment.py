@@ -53,8 +53,9 @@ def read_deployment(clients: "Clients") -> Deployment:
 
     context, found = clients.context, read_document(clients, DEPLOYMENT_OBJECT)
     uri = object_uri(context.ledger_bucket, DEPLOYMENT_OBJECT)
+    named = f" --name {context.deployment}" if context.deployment else ""
     again = (
-        f"trainmaster deploy --project {context.project} --region {context.region}"
+        f"trainmaster deploy --project {context.project} --region {context.region}{named}"
         if context.state is None
         else "trainmaster down, then trainmaster up --detach"
     )

@@ -14,7 +14,6 @@ from trainmaster.client.records import read_bytes
 from trainmaster.client.runs.admission_objects import ledger_objects
 from trainmaster.orchestrator.core.documents.codec import encoded, json_line
 from trainmaster.orchestrator.core.documents.faults import listed
-from trainmaster.orchestrator.core.job_names import location_name
 from trainmaster.orchestrator.core.names import exact_time
 from trainmaster.orchestrator.core.notices.deliveries import (
     DELIVERIES_PREFIX,
@@ -23,7 +22,7 @@ from trainmaster.orchestrator.core.notices.deliveries import (
     deliveries_object,
     parse_deliveries,
 )
-from trainmaster.orchestrator.core.notices.notice import Notice, cloud_event, receiver_test
+from trainmaster.orchestrator.core.notices.notice import Notice, cloud_event, notice_source, receiver_test
 from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def publish_test(clients: "Clients", receiver: str) -> Notice:
         raise ClientRefused(f"The deployed policy's notify has no receiver {receiver!r}; {has}")
     now = datetime.now(UTC)
     notice = receiver_test(receiver, exact_time(now), now)
-    source = f"//trainmaster/{location_name(context.project, context.region)}"
+    source = notice_source(context.project, context.region, context.deployment)
     message = PubsubMessage(
         data=json_line(cloud_event(notice, source)).encode(),
         attributes={"content-type": "application/cloudevents+json; charset=utf-8", "type": notice.type},

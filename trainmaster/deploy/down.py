@@ -34,9 +34,9 @@ whole project. Without the grants on the key, Cloud Storage could not read the b
 the topic of image pushes, which has one name in every project; `deploy` uses an existing one."""
 
 
-def undeploy(project: str, region: str, *, delete_buckets: bool) -> int:
+def undeploy(project: str, region: str, deployment: str, *, delete_buckets: bool) -> int:
     """Return the exit status: 0 done, 1 failed halfway (run it again), 2 refused before anything was removed."""
-    names = names_of(project, region)
+    names = names_of(project, region, deployment)
     try:
         existing = find_existing(
             names, str(describe_resource("projects", "describe", names.project)["projectNumber"])
@@ -52,7 +52,7 @@ def undeploy(project: str, region: str, *, delete_buckets: bool) -> int:
         print(f"{failed}\nRun the same command again to remove the rest.", file=sys.stderr)
         return 1
     print(
-        "Kept: the custom roles, the service accounts tm-… with the roles that others granted them, and the topic "
+        f"Kept: the custom roles, the service accounts tm-{names.deployment and f'{names.deployment}-'}… with the roles that others granted them, and the topic "
         f"{names.topics[SHARED_TOPIC]}{', and the workload identity pool' if names.pools else ''}. docs/how-to/deploy.md, section Remove, says why and how to delete them."
     )
     if not delete_buckets:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trainmaster.orchestrator.core.names import account_email, name_prefix
 from trainmaster.resources import DEPLOY, ROOT, TOPOLOGY, parse_topology, parse_yaml
 
-ACCOUNT_PREFIX = "tm-"
 ACCOUNT_TITLE = "Trainmaster: "
 """How the display name of each account begins, in trainmaster/deploy/terraform/accounts.tf; a test compares them."""
 METRICS = (
@@ -25,7 +25,9 @@ SETTINGS = Path("trainmaster.tfvars")
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """`buckets` and `topics` are by role; `taken` is by kind of resource, as in trainmaster/deploy/existing.py.
+    """The names of one deployment. `deployment` is its own name, empty for the one of the project that has none.
+
+    `buckets` and `topics` are by role; `taken` is by kind of resource, as in trainmaster/deploy/existing.py.
 
     `roles`: titles of the custom roles by id. `pools`: likewise of the workload identity pool, if CI has one. `accounts`: emails by the keys that Terraform gives them. `teams`: the policy's teams by name, as Terraform's variable `teams` has
     them; `notify`: likewise its receivers of notices. `scheduler_region`: differs from `region` where Cloud Scheduler does
@@ -34,6 +36,7 @@ class Names:
 
     project: str
     region: str
+    deployment: str
     scheduler_region: str
     buckets: Mapping[str, str]
     topics: Mapping[str, str]
@@ -47,16 +50,16 @@ class Names:
     @property
     def state_bucket(self) -> str:
         """The bucket of Terraform's state."""
-        return f"{self.project}-terraform"
+        return f"{self.project}-{name_prefix(self.deployment)}terraform"
 
 
-def topology_of(project: str, region: str, file: Path = TOPOLOGY) -> dict[str, Any]:
-    """The topology of this project and region.
+def topology_of(project: str, region: str, deployment: str = "", file: Path = TOPOLOGY) -> dict[str, Any]:
+    """The topology of the deployment of this name.
 
     Raises:
         OSError, ValueError, yaml.YAMLError: as `parse_topology`.
     """
-    return parse_topology(file, project=project, region=region)
+    return parse_topology(file, project=project, region=region, deployment=deployment)
 
 
 def permissions() -> dict[str, Any]:
@@ -64,34 +67,43 @@ def permissions() -> dict[str, Any]:
     return table
 
 
-def account_email(name: str, project: str) -> str:
-    """The email of the account that the deployment creates for a function or for a name in permissions.yaml."""
-    return f"{ACCOUNT_PREFIX}{name}@{project}.iam.gserviceaccount.com"
+def role_id(name: str, deployment: str) -> str:
+    """The id of the deployment's custom role of that name in permissions.yaml."""
+    return f"{deployment and f'{deployment}_'}{name}"
 
 
-def names_of(project: str, region: str) -> Names:
-    topology, table, teams = topology_of(project, region), permissions(), team_settings()
-    functions = frozenset(topology["functions"])
+def names_of(project: str, region: str, deployment: str = "") -> Names:
+    topology, table, teams = topology_of(project, region, deployment), permissions(), team_settings()
+    prefix = name_prefix(deployment)
+    functions = frozenset(f"{prefix}{name}" for name in topology["functions"])
     own_topics = {
         team: topic
         for team, said in teams.items()
         if (topic := said.get("requests_topic")) and topic not in topology["topics"].values()
     }
     requests = [
-        name for name, each in topology["functions"].items() if each["trigger"] == {"topic": "requests"}
+        f"{prefix}{name}"
+        for name, each in topology["functions"].items()
+        if each["trigger"] == {"topic": "requests"}
     ]
     of_ci = ci_roles()
-    others = (*(f"trainer-{team}" for team in teams), *(f"ci-{role}" for role in of_ci))
-    accounts = [*functions, *table["accounts"], *others]
-    emails = {name: account_email(name, project) for name in accounts}
+    of_teams = (f"{kind}-{team}" for kind in ("trainer", "eval") for team in teams)
+    others = (*of_teams, *(f"ci-{role}" for role in of_ci))
+    accounts = [*topology["functions"], *table["accounts"], *others]
+    emails = {name: account_email(name, project, prefix) for name in accounts}
     return Names(
         project=project,
         region=region,
+        deployment=deployment,
         scheduler_region=setting("scheduler_region") or region,
-        buckets={**topology["buckets"], "builds": f"{project}-builds"},
+        buckets={**topology["buckets"], "builds": f"{project}-{prefix}builds"},
         topics=topology["topics"],
-        roles={name: role["title"] for name, role in table["roles"].items() if role.get("custom")},
-        pools={CI_POOL: CI_TITLE} if of_ci else {},
+        roles={
+            role_id(name, deployment): role["title"]
+            for name, role in table["roles"].items()
+            if role.get("custom")
+        },
+        pools={f"{prefix}{CI_POOL}": CI_TITLE} if of_ci else {},
         accounts=emails,
         teams=teams,
         notify=receiver_settings(shipped_policy()),
@@ -99,7 +111,9 @@ def names_of(project: str, region: str) -> Names:
             "topic": frozenset((*topology["topics"].values(), *own_topics.values())),
             "subscription": frozenset(topology["subscriptions"]),
             "log sink": frozenset(topology["sinks"]),
-            "log metric": frozenset(f"trainmaster/{name}" for name in METRICS),
+            "log metric": frozenset(
+                f"trainmaster/{deployment and f'{deployment}/'}{name}" for name in METRICS
+            ),
             "Cloud Run service": functions,
             "Eventarc trigger": functions | {f"{name}-{team}" for name in requests for team in own_topics},
             "schedule": frozenset(topology["schedules"]),

@@ -1,6 +1,6 @@
 """Runs Terraform on a copy of its configuration, because an installed package may be read-only.
 
-The copy is `.trainmaster/deploy/<project>-<region>/` in the current folder. It can be deleted at any time: the state is in
+The copy is `.trainmaster/deploy/<project>-<region>[-<name>]/` in the current folder. It can be deleted at any time: the state is in
 the deployment's state bucket, and the settings are in SETTINGS, beside `.trainmaster`.
 """
 
@@ -85,6 +85,7 @@ class Terraform:
             *settings,
             f"-var=project={self.names.project}",
             f"-var=region={self.names.region}",
+            f"-var=deployment={self.names.deployment}",
             f"-var=kept_buckets={json.dumps(clearance.kept_buckets)}",
             f"-var=kept_roles={json.dumps(clearance.kept_roles)}",
             f"-var=foreign_topics={json.dumps(clearance.foreign_topics)}",
@@ -107,7 +108,7 @@ class Terraform:
 
 def terraform_for(names: Names, configuration: Path = DEPLOY / "terraform") -> Terraform:
     """Terraform on a fresh copy of the configuration and the functions' source; installed providers are kept."""
-    work = WORK / f"{names.project}-{names.region}"
+    work = WORK / f"{names.project}-{names.region}{names.deployment and f'-{names.deployment}'}"
     folder = work / "terraform"
     for old in folder.rglob("*.tf"):
         old.unlink()
@@ -119,7 +120,7 @@ def terraform_for(names: Names, configuration: Path = DEPLOY / "terraform") -> T
         shutil.copy(DEPLOY / name, work)
     stage(work / "functions")
     published = deployment_document(
-        topology_of(names.project, names.region),
+        topology_of(names.project, names.region, names.deployment),
         project=names.project,
         region=names.region,
         policy=(work / "functions" / "policy.yaml").read_bytes(),

@@ -23,9 +23,9 @@ class Mode(Enum):
     APPLY = auto()
 
 
-def deploy(project: str, region: str, mode: Mode) -> int:
+def deploy(project: str, region: str, deployment: str, mode: Mode) -> int:
     """Return the exit status: 0 done, 1 failed halfway (run it again), 2 refused before anything was created."""
-    names = names_of(project, region)
+    names = names_of(project, region, deployment)
     old = version_fault()
     clearance = clearance_of(names)
     faults = [*([old] if old else []), *clearance.faults]
@@ -34,11 +34,12 @@ def deploy(project: str, region: str, mode: Mode) -> int:
             print(f"refused: {fault}", file=sys.stderr)
         print(f"Nothing was created in {names.project!r}.", file=sys.stderr)
         return REFUSED
-    for line in _notes(clearance):
+    for line in _notes(names, clearance):
         print(line)
     _warn(clearance.warnings)
     if mode is Mode.CHECK:
-        print(f"Ready to deploy to {names.project} in {names.region}.")
+        named = f" with the name {deployment}" if deployment else ""
+        print(f"Ready to deploy to {names.project} in {names.region}{named}.")
         return 0
     try:
         _run(names, clearance, mode)
@@ -94,7 +95,7 @@ def make_state_bucket(names: Names) -> None:
     gcloud("storage", "buckets", "update", uri, "--versioning")
 
 
-def _notes(clearance: PreflightResult) -> list[str]:
+def _notes(names: Names, clearance: PreflightResult) -> list[str]:
     return [
         f"settings are those of {SETTINGS}"
         if SETTINGS.is_file()
@@ -102,6 +103,9 @@ def _notes(clearance: PreflightResult) -> list[str]:
         *(f"bucket {name} already exists and is kept" for name in clearance.kept_buckets.values()),
         *(f"role {name} already exists and is kept" for name in clearance.kept_roles),
         *(f"workload identity pool {name} already exists and is kept" for name in clearance.kept_pools),
-        *(f"account tm-{name} already exists and is kept" for name in clearance.kept_accounts),
+        *(
+            f"account {names.accounts[name].partition('@')[0]} already exists and is kept"
+            for name in clearance.kept_accounts
+        ),
         *(f"the topic for {role} already exists and is used as it is" for role in clearance.foreign_topics),
     ]

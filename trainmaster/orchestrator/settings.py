@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from trainmaster.orchestrator.core.errors import SettingsIncomplete
-from trainmaster.orchestrator.core.names import Buckets
+from trainmaster.orchestrator.core.names import DEPLOYMENT_FORM, Buckets, is_deployment_name, name_prefix
 from trainmaster.orchestrator.core.requests.placeholders import DEPLOYMENT
 from trainmaster.orchestrator.core.requests.submission import Target
 
@@ -54,9 +54,10 @@ class Settings:
 
     @property
     def names(self) -> Mapping[str, str]:
-        """What the deployment's placeholders stand for, in its policy, requests and rules."""
+        """What the deployment's placeholders stand for, in its policy, requests and rules; `prefix` in the policy alone."""
         names = {**vars(self.target), "inbox_bucket": self.buckets.inbox}
-        return {name: names[name] for name in DEPLOYMENT}
+        known = {name: names[name] for name in DEPLOYMENT}
+        return {**known, "prefix": name_prefix(self.target.deployment)}
 
     @property
     def lease(self) -> timedelta:
@@ -80,6 +81,9 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     if account and not _EMAIL.fullmatch(account):
         expected = "the email of a service account, without serviceAccount:"
         problems.append(f"TRAINMASTER_TRAINER_ACCOUNT is {account!r}: expected {expected}")
+    deployment = environment.get("TRAINMASTER_DEPLOYMENT", "")
+    if deployment and not is_deployment_name(deployment):
+        problems.append(f"TRAINMASTER_DEPLOYMENT is {deployment!r}: expected {DEPLOYMENT_FORM}")
     if problems:
         raise SettingsIncomplete(tuple(problems))
     return Settings(
@@ -88,6 +92,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
             region=environment["TRAINMASTER_REGION"],
             models_bucket=environment["TRAINMASTER_MODELS_BUCKET"],
             service_account=account or None,
+            deployment=deployment,
         ),
         buckets=Buckets(
             inbox=environment["TRAINMASTER_INBOX_BUCKET"],

@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.admission.prices import Prices, prices_from
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.errors import PolicyInvalid
-from trainmaster.orchestrator.core.job_names import location_name
+from trainmaster.orchestrator.core.notices.notice import notice_source
 from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, RequestRules
@@ -47,14 +47,13 @@ class Wiring:
         objects = GcsObjects(target.project)
         self._jobs = VertexJobs(
             project=target.project,
-            region=target.region,
             endpoint=settings.vertex_endpoint,
-            others=self._regions,
+            deployment=target.deployment,
         )
         notices = PubsubNotices(
             project=target.project,
             topic=settings.notices_topic,
-            source=f"//trainmaster/{location_name(target.project, target.region)}",
+            source=notice_source(target.project, target.region, target.deployment),
         )
         self._adapters = Adapters(
             objects=objects,
@@ -89,11 +88,6 @@ class Wiring:
             prepare_jobs=self._jobs.prepare,
             turns_at_once=TURNS_AT_ONCE,
         )
-
-    def _regions(self) -> Sequence[str]:
-        """The regions in which this deployment's jobs may run: the exact names in the policy."""
-        policy = self._request_rules.policy
-        return policy.region_names if policy is not None else ()
 
     @cached_property
     def _request_rules(self) -> RequestRules:

@@ -216,8 +216,14 @@ class FunctionsHost:
     deployment.
     """
 
-    def __init__(self, functions: Sequence[Function], deployment: FunctionDeployment) -> None:
-        """Open a port and make a home for each function.
+    def __init__(
+        self,
+        functions: Sequence[Function],
+        deployment: FunctionDeployment,
+        *,
+        beside: Sequence[tuple[Sequence[Function], FunctionDeployment]] = (),
+    ) -> None:
+        """Open a port and make a home for each function; `beside` are those of other deployments of the same source.
 
         Raises:
             OSError: the state folder is not writable.
@@ -225,8 +231,9 @@ class FunctionsHost:
         self._homes = empty_folder("tm-home", deployment.state)
         self._server = deployment.server
         self.instances = {
-            function.name: Instance(function, deployment, home=self._homes / function.name)
-            for function in functions
+            function.name: Instance(function, each, home=self._homes / function.name)
+            for group, each in [(functions, deployment), *beside]
+            for function in group
         }
 
     async def start(self) -> None:
@@ -238,7 +245,7 @@ class FunctionsHost:
         points = {instance: instance.function.entry_point for instance in self.instances.values()}
         try:
             for first in list(points)[:1]:
-                await first.load(*points.values())
+                await first.load(*dict.fromkeys(points.values()))
         except StartFailedError as failure:  # of one of them: which?
             loads = [instance.load(point) for instance, point in points.items()]
             outcomes = await asyncio.gather(*loads, return_exceptions=True)

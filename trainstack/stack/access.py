@@ -1,7 +1,8 @@
 """A project's grants, from a table such as trainmaster/deploy/permissions.yaml, which Terraform uses too."""
 
+import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,23 @@ from trainstack.stack.topology import Topology
 
 TRAINER = "trainer"
 """The account of jobs whose request names none."""
+ID_MAX_CHARS = 30
+"""Of an account. Source: https://cloud.google.com/iam/docs/service-accounts-create"""
 ACCOUNT_PREFIX = "tm-"
 """The same as in trainmaster/deploy/terraform/plan/grants.tf; a parity test compares both."""
 
 
 def grants_of(
-    topology: Topology, table_path: Path, teams: Iterable[str] = (), *, enforced: bool = True
+    topology: Topology,
+    table_path: Path,
+    teams: Iterable[str] = (),
+    *,
+    beside: Sequence[Topology] = (),
+    enforced: bool = True,
 ) -> Grants:
     """The grants of a freshly deployed project with these teams; those on topics that it lacks are left out.
+
+    `beside` are the other deployments in the project.
 
     Their members get none here: only the local user, who owns the project, uses the stack.
 
@@ -36,26 +46,29 @@ def grants_of(
     # Read by libyaml where it is built, in a tenth of the time.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     table: Mapping[str, Any] = yaml.load(table_path.read_text(), Loader=loader)  # noqa: S506 - both are safe
+    deployments, teams = [topology, *beside], list(teams)
     roles = {
-        _role(name, role, topology): frozenset(role.get("permissions", ()))
+        _role(name, role, each): frozenset(role.get("permissions", ()))
+        for each in deployments
         for name, role in table["roles"].items()
     }
     return Grants(
         project=topology.project,
         project_number=project_number(topology.project),
-        grants=_grants(topology, table, teams),
+        grants=itertools.chain.from_iterable(_grants(each, table, teams) for each in deployments),
         roles=roles,
-        buckets=topology.buckets.values(),
+        buckets=[name for each in deployments for name in each.buckets.values()],
         enforced=enforced,
     )
 
 
-def markers_of(grants: Grants, buckets_dir: Path) -> set[Path]:
+def markers_of(grants: Grants, topology: Topology, buckets_dir: Path) -> set[Path]:
     """The single objects that accounts are granted, which the deployment creates, as paths below the buckets' folder."""
+    own = {f"{BUCKETS}{name}" for name in topology.buckets.values()}
     return {
         buckets_dir / grant.resource.removeprefix(BUCKETS) / grant.object
         for grant in grants.granted
-        if grant.object
+        if grant.object and grant.resource in own
     }
 
 
@@ -64,7 +77,7 @@ def _grants(topology: Topology, table: Mapping[str, Any], teams: Iterable[str]) 
     rows += [(row, team) for team in teams for row in table["team_grants"]]
     for row, team in rows:
         named = {
-            "functions": [function.name for function in topology.functions],
+            "functions": [function.name.removeprefix(topology.prefix) for function in topology.functions],
             "team": [f"trainer-{team}"],
             "team_eval": [f"eval-{team}"],
             "members": [],
@@ -90,8 +103,17 @@ def _grants(topology: Topology, table: Mapping[str, Any], teams: Iterable[str]) 
         yield Grant(member=writer, role="roles/pubsub.publisher", resource=sink.topic_name)
 
 
+def account_email(name: str, topology: Topology) -> str:
+    """The email of an account of the table; an id that is too long ends in a hash, as in Terraform's."""
+    whole = f"{ACCOUNT_PREFIX}{topology.prefix}{name}"
+    if len(whole) > ID_MAX_CHARS:
+        whole = f"{whole[: ID_MAX_CHARS - 9]}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+    return f"{whole}@{topology.project}.iam.gserviceaccount.com"
+
+
 def _role(name: str, role: Mapping[str, Any], topology: Topology) -> str:
-    return f"projects/{topology.project}/roles/{name}" if role.get("custom") else name
+    before = topology.prefix.replace("-", "_")
+    return f"projects/{topology.project}/roles/{before}{name}" if role.get("custom") else name
 
 
 def _members(name: str, table: Mapping[str, Any], topology: Topology) -> Iterator[str]:
@@ -99,7 +121,7 @@ def _members(name: str, table: Mapping[str, Any], topology: Topology) -> Iterato
     if agent is not None:
         yield f"serviceAccount:service-{number}@{agent['domain']}.iam.gserviceaccount.com"
         return
-    yield f"serviceAccount:{ACCOUNT_PREFIX}{name}@{topology.project}.iam.gserviceaccount.com"
+    yield f"serviceAccount:{account_email(name, topology)}"
     if name == TRAINER:
         yield f"serviceAccount:{default_account(number)}"
 
@@ -108,12 +130,11 @@ def _resource(kind: str, thing: str, topology: Topology) -> str:
     project = topology.project
     match kind:
         case "bucket":
-            return f"projects/_/buckets/{topology.buckets.get(thing, f'{project}-{thing}')}"
+            return f"projects/_/buckets/{topology.buckets.get(thing, f'{project}-{topology.prefix}{thing}')}"
         case "topic":
             return topology.topic_name(thing)
         case "account":
-            email = f"{ACCOUNT_PREFIX}{thing}@{project}.iam.gserviceaccount.com"
-            return f"projects/{project}/serviceAccounts/{email}"
+            return f"projects/{project}/serviceAccounts/{account_email(thing, topology)}"
         case "function":
             return f"projects/{project}/locations/{topology.region}/services/*"
         case "subscription" | "secret":  # the stack has no secrets: a function reads files in their place

@@ -118,7 +118,7 @@ def provision(
         ensure_subscription(clients.subscriber, kept_subscription(kept))
     for bucket in topology.buckets.values():
         _ensure_bucket(storage_url, bucket, topology.project, topology.region)
-    for marker in markers_of(services.grants, services.buckets_dir):
+    for marker in markers_of(services.grants, topology, services.buckets_dir):
         ensure_marker(storage_url, marker)
     transports: dict[str, Transport] = {}
     for function in triggers:

@@ -76,12 +76,14 @@ class Product:
 class Stack:
     """A stack on a claimed state folder, stopped with `running`; no process of it remains afterwards.
 
+    `beside` are further deployments of the product in the same project, without the topics of teams' requests.
     `console` starts with the first browser that connects, to which it says that the stack is starting. `gcloud` and
     `clients` are variables for the local user's tools; see `user_variables`.
     """
 
     options: StackOptions
     topology: Topology
+    beside: Sequence[Topology] = ()
     state: StateFolder
     product: Product
     console: StackConsole | None
@@ -125,7 +127,9 @@ class Stack:
             options=self.options,
             state=self.state,
             guard=self.guard,
-            grants=grants_of(topology, product.permissions, product.teams, enforced=self.is_enforced),
+            grants=grants_of(
+                topology, product.permissions, product.teams, beside=self.beside, enforced=self.is_enforced
+            ),
             running=running,
         )
         await services.start(
@@ -135,33 +139,40 @@ class Stack:
         )
         receiver = Receiver(self.state.path)
         running.callback(receiver.close)
-        deployment = FunctionDeployment(
-            server=await loading,
-            # The topology takes precedence: it may point a function at another server, for example a proxy.
-            environment={
-                "GOOGLE_CLOUD_PROJECT": topology.project,
-                # Clients go through the gateway, as a replica's do, except that of Cloud Storage, of which the functions make
-                # most of their calls: this endpoint gets credentials, as one in STORAGE_EMULATOR_HOST does not.
-                "API_ENDPOINT_OVERRIDE": services.storage_url,
-                "LOOPBACK_RECEIVER": receiver.address,
-                **topology.environment,
-            },
-            state=self.state.path,
-            project=topology.project,
-            region=topology.region,
-            write_log=services.logging.write,
-            identities=await function_variables(services, topology),
+        server = await loading
+        deployments = [
+            FunctionDeployment(
+                server=server,
+                # The topology takes precedence: it may point a function at another server, for example a proxy.
+                environment={
+                    "GOOGLE_CLOUD_PROJECT": each.project,
+                    # Clients go through the gateway, as a replica's do, except that of Cloud Storage, of which the functions
+                    # make most of their calls: this endpoint gets credentials, as one in STORAGE_EMULATOR_HOST does not.
+                    "API_ENDPOINT_OVERRIDE": services.storage_url,
+                    "LOOPBACK_RECEIVER": receiver.address,
+                    **each.environment,
+                },
+                state=self.state.path,
+                project=each.project,
+                region=each.region,
+                write_log=services.logging.write,
+                identities=await function_variables(services, each),
+            )
+            for each in (topology, *self.beside)
+        ]
+        others = [each.functions for each in self.beside]
+        self.host = FunctionsHost(
+            topology.functions, deployments[0], beside=list(zip(others, deployments[1:], strict=True))
         )
-        self.host = FunctionsHost(topology.functions, deployment)
         running.push_async_callback(self.host.stop)
         try:
             await self.host.start()
         except StartFailedError as error:
             raise StackRefusedError(str(error)) from error
-        await deliver_events(
-            topology, sources_of(topology, product.teams), services, self.host, show=product.show
-        )
-        await asyncio.to_thread(product.publish, deployment.server.cwd, services.storage_url)
+        for each in (topology, *self.beside):
+            sources = sources_of(each, product.teams if each is topology else {})
+            await deliver_events(each, sources, services, self.host, show=product.show)
+        await asyncio.to_thread(product.publish, server.cwd, services.storage_url)
         # Only from here on: injections must not affect the start of a stack.
         services.injections.put(self.options.injections)
         self.gcloud, self.clients = await user_variables(
@@ -285,11 +296,12 @@ def run_until_stopped(
     *,
     settings: Path,
     product: Product,
+    beside: Sequence[Topology] = (),
     console: StackConsole | None = None,
 ) -> None:
     """Run a stack on a claimed state folder until SIGINT, SIGTERM or SIGHUP, and release the folder.
 
-    While it is ready, it is on the list of stacks in `settings`. `console` runs beside the stack.
+    While it is ready, it is on the list of stacks in `settings`. `beside`: as in `Stack`. `console` runs beside the stack.
 
     A second signal, or a stop that takes longer than STOP_DEADLINE_S, ends this process at once, with status 1.
 
@@ -304,6 +316,7 @@ def run_until_stopped(
                 stack = Stack(
                     options=options,
                     topology=topology,
+                    beside=beside,
                     state=state,
                     product=product,
                     console=console,

@@ -43,7 +43,8 @@ def endpoints(
         "Put data into": f"{services.buckets_dir / data}  → gs://{data}" if data else "",
         "In another shell": f"source {shlex.quote(str(env_path))}",
     }
-    shown = (f"  {name:{_WIDTH}}{value}".rstrip() for name, value in rows.items() if value)
+    width = max(_WIDTH, *(len(name) + 2 for name in rows))
+    shown = (f"  {name:{width}}{value}".rstrip() for name, value in rows.items() if value)
     return "\n".join([title, *shown])
 
 

@@ -35,10 +35,14 @@ class KeptTopic:
 
 @dataclass(frozen=True, kw_only=True)
 class Topology:
-    """A project's resources. `buckets` and `topics` map the roles used in the file to names and ids."""
+    """A project's resources. `buckets` and `topics` map the roles used in the file to names and ids.
+
+    `prefix` is what the names of functions and accounts have before their own, so that a project may have several of each.
+    """
 
     project: str
     region: str
+    prefix: str
     buckets: Mapping[str, str]
     topics: Mapping[str, str]
     subscriptions: tuple[KeptTopic, ...]
@@ -101,6 +105,7 @@ class _Reader:
         self.faults = self._reading.wrong
         self._root = self._reading.mapping(loaded, "$")
         self._project, self._region, self._folder = project, region, folder
+        self._prefix = str(self._root.get("prefix") or "")
         self._buckets = self._names("buckets")
         self._topics = self._names("topics")
 
@@ -108,12 +113,13 @@ class _Reader:
         return Topology(
             project=self._project,
             region=self._region,
+            prefix=self._prefix,
             buckets=self._buckets,
             topics=self._topics,
             subscriptions=tuple(self._kept_topic(name, row) for name, row in self._section("subscriptions")),
             sinks=tuple(self._sink(name, row) for name, row in self._section("sinks")),
             functions=tuple(self._function(name, row) for name, row in self._section("functions")),
-            environment=self._names("environment"),
+            environment=self._names("environment", may_be_empty=True),
             schedules=tuple(
                 schedule
                 for name, row in self._section("schedules")
@@ -126,9 +132,12 @@ class _Reader:
         section = self._reading.mapping(self._root.get(name) or {}, f"$.{name}")
         return [(key, self._reading.mapping(value, f"$.{name}.{key}")) for key, value in section.items()]
 
-    def _names(self, name: str) -> dict[str, str]:
+    def _names(self, name: str, *, may_be_empty: bool = False) -> dict[str, str]:
+        """The section's texts, without those that are empty if they may be."""
         section = self._reading.mapping(self._root.get(name) or {}, f"$.{name}")
-        return {key: self._text(f"$.{name}", section, key) for key in section}
+        return {
+            key: self._text(f"$.{name}", section, key) for key in section if section[key] or not may_be_empty
+        }
 
     def _sink(self, name: str, row: Mapping[str, Any]) -> TopologySink:
         path = self._folder / str(row.get("filter_file", ""))
@@ -151,7 +160,7 @@ class _Reader:
     def _function(self, name: str, row: Mapping[str, Any]) -> Function:
         where = f"$.functions.{name}"
         return Function(
-            name=name,
+            name=f"{self._prefix}{name}",
             entry_point=self._text(where, row, "entry_point"),
             trigger=self._trigger(f"{where}.trigger", row.get("trigger")),
             timeout_s=self._count(where, row, "timeout_s", 60),

@@ -23,12 +23,11 @@ from tests.narrowing import present
 from trainmaster.cli.table import fact_lines
 from trainmaster.client.plan.facts import plan_facts
 from trainmaster.client.plan.markdown import block, plan_page
-from trainmaster.client.plan.plan import TRAINER_ACCOUNT, Plan, last_run, plan_with_ledger
+from trainmaster.client.plan.plan import Plan, last_run, plan_with_ledger
 from trainmaster.client.submission.examination import Examination, examination_of
 from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import Terms, schema
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
-from trainmaster.resources import DEPLOY
 
 EMPTY: Mapping[str, Any] = {}
 COMMENT_MAX_CHARS = 65_536
@@ -148,11 +147,6 @@ def test_the_screen_of_a_plan(served: Served, width: int) -> None:
     lines = [click.unstyle(line) for line in fact_lines(plan_facts(plan), width=width)]
     assert_screen(f"plan.{width}", "".join(f"{line}\n" for line in lines))
     assert max(map(len, lines)) <= width
-
-
-def test_the_trainers_account_is_that_of_the_topology() -> None:
-    named = TRAINER_ACCOUNT.format(project="${project}")
-    assert f"TRAINMASTER_TRAINER_ACCOUNT: {named}\n" in (DEPLOY / "topology.yaml").read_text()
 
 
 def test_a_matrix_is_planned_as_one(served: Served) -> None:

@@ -4,18 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.client.answering import Functions, answering, served_functions
 from tests.client.rule_documents import example, write_rules
-from trainmaster.client.clients import REQUESTS_TOPIC
 from trainmaster.client.errors import ClientRefused, TimedOut
 from trainmaster.client.rules.champions import approve
 from trainmaster.client.rules.changing import RuleRemoved, fire_rule
 from trainmaster.client.rules.listing import find_rule
 from trainmaster.client.rules.orders import give_order
 from trainmaster.orchestrator.core.names import run_id_of_key
-from trainmaster.resources import DEPLOY
 
 ORDER = {"fire": {"rule": "nightly"}}
 
@@ -80,7 +77,3 @@ def test_an_approval_names_the_challenger_that_was_seen(functions: Functions) ->
     with answering(functions, {"state": "succeeded"}):
         approve(functions.served.clients, "cassava-resnet50", None, reject=False, timeout_s=60)
     assert functions.orders[0]["approve"]["run"] == waiting["pending"]["reign"]["run_id"]
-
-
-def test_the_topic_is_that_of_the_topology() -> None:
-    assert yaml.safe_load((DEPLOY / "topology.yaml").read_text())["topics"]["requests"] == REQUESTS_TOPIC

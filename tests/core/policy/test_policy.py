@@ -37,7 +37,7 @@ def test_no_machine_type_stands_in_two_rows() -> None:
 
 def test_an_unknown_name_in_a_pattern_is_refused() -> None:
     with pytest.raises(
-        ValueError, match=r"\$\{tenant\}.*allowed: inbox_bucket, models_bucket, project, region"
+        ValueError, match=r"\$\{tenant\}.*allowed: inbox_bucket, models_bucket, prefix, project, region"
     ):
         policy_from({**policy_document(), "images": ["${tenant}/**"]}, NAMES)
 

@@ -16,11 +16,11 @@ from google.oauth2.credentials import Credentials
 
 from tests.stack.services import DEPLOY
 from trainmaster.cli.stack.product import read_topology
-from trainmaster.deploy.names import ACCOUNT_PREFIX as DEPLOYED_PREFIX
+from trainmaster.orchestrator.core.names import account_email as deployed_email
 from trainstack.http import in_thread, serving
 from trainstack.iam import Grants, application
 from trainstack.iam.principals import LOCAL_USER, Principal, Tokens, TooManyTokensError
-from trainstack.stack.access import ACCOUNT_PREFIX, grants_of
+from trainstack.stack.access import account_email, grants_of
 from trainstack.stack.topology import Topology
 from trainstack.transcoding import iam_calls
 from trainstack.transcoding.grpc_server import LazyGrpcServer
@@ -94,8 +94,13 @@ def test_credentials_are_made_by_grpc_as_by_rest(served: Served) -> None:
     assert served.tokens.keys.is_signature(TICK, b"x", signed.signed_blob)
 
 
-def test_the_prefix_of_accounts_is_the_deployments() -> None:
-    assert ACCOUNT_PREFIX == DEPLOYED_PREFIX
+@pytest.mark.parametrize("prefix", ["", "stage-"])
+@pytest.mark.parametrize("name", ["trainer", "on-request-published", "trainer-recommendations-eu"])
+def test_accounts_have_the_names_that_the_deployment_gives_them(
+    prefix: str, name: str, topology: Topology
+) -> None:
+    local = replace(topology, prefix=prefix)
+    assert account_email(name, local) == deployed_email(name, PROJECT, prefix)
 
 
 def test_the_owner_may_do_everything(iam: httpx.Client) -> None:

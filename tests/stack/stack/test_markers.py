@@ -17,7 +17,7 @@ PROJECT = "marked-project"
 def test_a_teams_markers_are_created_once_and_leave_the_teams_files_in_their_folder(tmp_path: Path) -> None:
     topology = read_topology(DEPLOY / "topology.yaml", project=PROJECT, region="us-central1")
     grants = grants_of(topology, DEPLOY / "permissions.yaml", ["vision"])
-    (marker,) = markers_of(grants, tmp_path / "buckets")
+    (marker,) = markers_of(grants, topology, tmp_path / "buckets")
     assert marker == tmp_path / "buckets" / f"{PROJECT}-models" / "vision"
     with serve(tmp_path) as url:
         client = storage.Client(

@@ -1,7 +1,7 @@
 """The product that the local stack runs: the functions, the trainer's image, and the grants and teams of a deployment."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,17 +15,33 @@ from trainmaster.client.context import context_in_cloud
 from trainmaster.client.deployment import deployment_document
 from trainmaster.client.submission.terms import read_policy
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
-from trainmaster.resources import DEPLOY, IMPORTED_FROM, ROOT, NotATopology, parse_topology, parse_yaml
+from trainmaster.resources import (
+    DEPLOY,
+    IMPORTED_FROM,
+    ROOT,
+    TOPOLOGY,
+    NotATopology,
+    parse_topology,
+    parse_yaml,
+)
 
 if TYPE_CHECKING:
     from trainstack.stack.stack import Product
     from trainstack.stack.topology import Topology
 
+BESIDE_MAX = 4
 
-def product_of(topology: "Topology", functions: Path | None, *, welcome: str) -> "Product":
-    """What runs on a stack with this topology. `functions`: the source folder, unless this version's own is staged."""
+
+def product_of(
+    topology: "Topology", functions: Path | None, *, welcome: str, beside: Sequence["Topology"] = ()
+) -> "Product":
+    """What runs on a stack with this topology, and the topologies of other deployments `beside` it.
+
+    `functions`: the source folder, unless this version's own is staged.
+    """
     from trainstack.stack.stack import Product
 
+    topologies = (topology, *beside)
     news = News(partial(print, flush=True))
 
     def announce() -> str:
@@ -33,25 +49,25 @@ def product_of(topology: "Topology", functions: Path | None, *, welcome: str) ->
         return welcome
 
     def show(topic: str, body: bytes) -> None:
-        if topic == topology.topics.get("notices"):
+        if topic in [each.topics.get("notices") for each in topologies]:
             news.show(body)
 
     return Product(
         stage=[sys.executable, "-m", "trainmaster.deploy.stage", "--bytecode"],
         stage_in=IMPORTED_FROM,
         preload="trainmaster.orchestrator.preload",
-        images={topology.images["trainer"]: ROOT} if (ROOT / "Dockerfile").is_file() else {},
+        images={each.images["trainer"]: ROOT for each in topologies if (ROOT / "Dockerfile").is_file()},
         permissions=DEPLOY / "permissions.yaml",
         machines=ROOT / "functions" / "policy.yaml",
         teams=read_teams(policy_path(topology, functions or ROOT / "functions")),
-        publish=partial(_publish_deployment, topology),
+        publish=partial(_publish_deployments, topologies),
         show=show,
         announce=announce,
     )
 
 
-def read_topology(path: Path, *, project: str, region: str) -> "Topology":
-    """The topology of a project, with substitutions applied.
+def read_topology(path: Path, *, project: str, region: str, deployment: str = "") -> "Topology":
+    """The topology of the deployment of this name in a project, with substitutions applied.
 
     Raises:
         BadTopologyError: with every fault found.
@@ -60,12 +76,34 @@ def read_topology(path: Path, *, project: str, region: str) -> "Topology":
     from trainstack.stack.topology import topology_from
 
     try:
-        loaded = parse_topology(path, project=project, region=region)
+        loaded = parse_topology(path, project=project, region=region, deployment=deployment)
     except NotATopology as error:
         raise BadTopologyError(str(error)) from error
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise BadTopologyError(f"cannot read {path}: {error}") from error
     return topology_from(loaded, path, project=project, region=region)
+
+
+def topologies_beside(topology: "Topology", path: Path, names: Sequence[str]) -> list["Topology"]:
+    """The topologies of the deployments of these names in the same project, with the first one's policy.
+
+    Raises:
+        BadTopologyError: a name is repeated, there are more than BESIDE_MAX, or the file gives two of them a common name.
+    """
+    from trainstack.stack.errors import BadTopologyError
+
+    if len(names) > BESIDE_MAX or len(set(names)) < len(names):
+        raise BadTopologyError(
+            f"--name: expected at most {BESIDE_MAX} different names, found {', '.join(names)}."
+        )
+    place = {"project": topology.project, "region": topology.region}
+    found = [read_topology(path, **place, deployment=name) for name in names]
+    if found and {*topology.buckets.values()} & {*found[0].buckets.values()}:
+        raise BadTopologyError(
+            f"{path}: --name needs a topology whose names have ${{prefix}}, as {TOPOLOGY}."
+        )
+    policy = {key: text for key, text in topology.environment.items() if key == "TRAINMASTER_POLICY"}
+    return [replace(each, environment={**each.environment, **policy}) for each in found]
 
 
 def with_policy(topology: "Topology", policy: Path) -> "Topology":
@@ -111,8 +149,8 @@ def read_teams(policy: Path) -> dict[str, str | None]:
     return {str(team): topic if isinstance(topic, str) else None for team, topic in topics.items()}
 
 
-def _publish_deployment(topology: "Topology", functions: Path, storage_url: str) -> None:
-    """Write into the ledger what `trainmaster deploy` does for a deployment.
+def _publish_deployments(topologies: Sequence["Topology"], functions: Path, storage_url: str) -> None:
+    """Write into each ledger what `trainmaster deploy` does for a deployment.
 
     Raises:
         StackRefusedError: a file of the functions cannot be read, or the ledger cannot be written.
@@ -121,9 +159,10 @@ def _publish_deployment(topology: "Topology", functions: Path, storage_url: str)
     from trainstack.stack.errors import StackRefusedError
 
     try:
-        bucket = quote(topology.buckets["ledger"])
-        path = f"/upload/storage/v1/b/{bucket}/o?uploadType=media&name={DEPLOYMENT_OBJECT}"
-        call("POST", storage_url, path, _deployment(topology, functions))
+        for topology in topologies:
+            bucket = quote(topology.buckets["ledger"])
+            path = f"/upload/storage/v1/b/{bucket}/o?uploadType=media&name={DEPLOYMENT_OBJECT}"
+            call("POST", storage_url, path, _deployment(topology, functions))
     except (OSError, ValueError, KeyError, CallRefusedError) as fault:
         raise StackRefusedError(f"Cannot write {DEPLOYMENT_OBJECT} into the ledger: {fault}") from fault
 

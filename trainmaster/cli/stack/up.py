@@ -4,6 +4,7 @@ import logging
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
@@ -15,6 +16,7 @@ from trainmaster.cli.exits import stop_for
 from trainmaster.cli.stack.console import OFF, READ, WRITE, announced_console
 from trainmaster.cli.stack.options import images_by_uri, state_option
 from trainmaster.cli.submit.first_commands import first_commands
+from trainmaster.cli.verb import deployment_name
 from trainmaster.client.context import settings_folder
 from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 from trainmaster.resources import TOPOLOGY
@@ -61,6 +63,14 @@ class _KeepsWords(click.Command):
     "--project", default="trainmaster-local", show_default=True, metavar="ID", help="the project's id"
 )
 @click.option("--region", default="us-central1", show_default=True, help="the region")
+@click.option(
+    "--name",
+    "names",
+    callback=deployment_name,
+    multiple=True,
+    metavar="NAME",
+    help="also run a deployment of this name in the project, beside the one without a name; repeatable",
+)
 @click.option(
     "--port-base",
     type=int,
@@ -152,7 +162,7 @@ def up(
     # Otherwise grpc's core logs every connection that a stop closes to the terminal; it reads this at import.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     import_parts_of(*VERTEX_CLIENT)  # the services need Vertex AI's messages, and none of its clients
-    from trainmaster.cli.stack.product import read_topology, with_policy
+    from trainmaster.cli.stack.product import read_topology, topologies_beside, with_policy
     from trainstack.stack.state import StateFolder, owner_of, refuse_other_project
 
     options = _options(given)
@@ -160,6 +170,7 @@ def up(
     topology = read_topology(given["topology"] or TOPOLOGY, project=options.project, region=options.region)
     if given["policy"]:
         topology = with_policy(topology, given["policy"])
+    beside = topologies_beside(topology, given["topology"] or TOPOLOGY, given["names"])
     if owner_of(options.state) is None:
         refuse_other_project(options.state, options.project, options.region)
     if detach:
@@ -167,11 +178,13 @@ def up(
 
         words = [word for word in call.meta[_WORDS] if word != "--detach"]
         return detach_stack(options.state, words)
-    return _run(options, topology, StateFolder(options.state), console)
+    return _run(options, [topology, *beside], StateFolder(options.state), console)
 
 
-def _run(options: "StackOptions", topology: "Topology", state: "StateFolder", access: str) -> NoReturn:
-    """Run the stack, and end this process: nothing is left to clean up, and Python takes a second to unload libraries."""
+def _run(
+    options: "StackOptions", topologies: Sequence["Topology"], state: "StateFolder", access: str
+) -> NoReturn:
+    """Run the stack with the deployments of these topologies, and end this process: nothing is left to clean up, and Python takes a second to unload libraries."""
     from trainstack.stack.errors import StackRefusedError
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
@@ -181,13 +194,16 @@ def _run(options: "StackOptions", topology: "Topology", state: "StateFolder", ac
         from trainmaster.cli.stack.product import product_of, with_secrets
         from trainstack.stack.stack import run_until_stopped
 
-        topology = with_secrets(topology, options.state)
+        topology, *beside = (with_secrets(each, options.state) for each in topologies)
         run_until_stopped(
             options,
             topology,
             state,
             settings=settings_folder(),
-            product=product_of(topology, options.functions, welcome=welcome_text(options.state)),
+            product=product_of(
+                topology, options.functions, welcome=welcome_text(options.state), beside=beside
+            ),
+            beside=beside,
             console=console,
         )
         _say_unfinished(options.state, topology.buckets.get("ledger", ""))

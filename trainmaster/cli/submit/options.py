@@ -191,4 +191,4 @@ def provide_image(image: str | None, context: "Context") -> None:
 
 def _repository(image: str, context: "Context") -> str:
     name = model_name_from(Path(image).resolve().name)
-    return f"{context.region}-docker.pkg.dev/{context.project}/trainmaster/{name}"
+    return f"{context.region}-docker.pkg.dev/{context.project}/{context.prefix}trainmaster/{name}"

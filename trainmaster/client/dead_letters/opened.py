@@ -17,8 +17,6 @@ from trainmaster.orchestrator.core.names import object_uri
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
-SUBSCRIPTION = "trainmaster-dead-letters"
-"""As in trainmaster/deploy/topology.yaml."""
 DEAD_LETTERS_SCHEMA = "dead_letters.v1"
 PAYLOAD_MAX_BYTES = 4096
 """Of a payload in the document."""
@@ -97,11 +95,11 @@ class LetterList:
 
 @contextmanager
 def open_letters(
-    clients: "Clients", ids: Sequence[str] = (), subscription_id: str = SUBSCRIPTION
+    clients: "Clients", ids: Sequence[str] = (), subscription_id: str | None = None
 ) -> Iterator[OpenedLetters]:
     """The letters with these ids, or without any all, the oldest first; they are released when the block ends.
 
-    Takes a few seconds, during which others find the letters missing.
+    Takes a few seconds, during which others find the letters missing. `subscription_id`: the deployment's by default.
 
     Raises:
         NotFound: there is no such subscription.
@@ -109,6 +107,7 @@ def open_letters(
     """
     from google.api_core.exceptions import NotFound as NoSubscription
 
+    subscription_id = subscription_id or f"trainmaster-{clients.context.prefix}dead-letters"
     mailbox, reasons = Mailbox(clients, subscription_id), Reasons(clients.logs, clients.context.project)
     try:
         with mailbox.letters() as letters:

@@ -17,6 +17,7 @@ from trainmaster.orchestrator.core.admission.cost import estimate, with_follow_u
 from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import (
+    account_email,
     is_run_id,
     message_status_object,
     run_id_in_group,
@@ -30,8 +31,6 @@ from trainmaster.orchestrator.core.runs.record import Estimate, RunRecord
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
 
-TRAINER_ACCOUNT = "tm-trainer@{project}.iam.gserviceaccount.com"
-"""Runs the jobs whose request names no account: TRAINMASTER_TRAINER_ACCOUNT in trainmaster/deploy/topology.yaml."""
 PLAN_SCHEMA = "plan.v1"
 RUN_ID = "dry-run"
 """The run id in the planned job, as in a self-test's: the real one is derived from the event."""
@@ -107,7 +106,9 @@ def plan_of(examination: Examination) -> Plan | None:
         project=context.project,
         region=context.region,
         models_bucket=context.models_bucket,
-        service_account=TRAINER_ACCOUNT.format(project=context.project),
+        # As TRAINMASTER_TRAINER_ACCOUNT in trainmaster/deploy/topology.yaml.
+        service_account=account_email("trainer", context.project, context.prefix),
+        deployment=context.deployment,
     )
     return Plan(
         project=context.project,

@@ -156,6 +156,7 @@ def names_of(context: Context) -> dict[str, str]:
         "region": context.region,
         "inbox_bucket": context.inbox_bucket,
         "models_bucket": context.models_bucket,
+        "prefix": context.prefix,
     }
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainmaster.deploy.names import account_email, is_asked, permissions, topology_of
+from trainmaster.deploy.names import is_asked, permissions, role_id, topology_of
+from trainmaster.orchestrator.core.names import account_email, name_prefix
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,7 @@ class Expected:
 
 @dataclass(frozen=True, kw_only=True)
 class ExaminedDeployment:
-    """The names of one project's deployment. `grants` is the content of trainmaster/deploy/permissions.yaml.
+    """The names of one deployment, which itself may have one. `grants` is the content of trainmaster/deploy/permissions.yaml.
 
     `secrets`: ids of those that the deployed policy's receivers of notices name.
     `builds`: whether it builds images and functions; a local stack runs source trees directly.
@@ -54,6 +55,7 @@ class ExaminedDeployment:
 
     project: str
     region: str
+    name: str
     topology: Mapping[str, Any]
     grants: Mapping[str, Any]
     sink_filter_file: Path
@@ -62,12 +64,17 @@ class ExaminedDeployment:
 
     def bucket(self, role: str) -> GrantTarget:
         """A bucket of the topology, or one that exists only in a deployment and is named the same way."""
-        name = self.topology["buckets"].get(role, f"{self.project}-{role}")
+        name = self.topology["buckets"].get(role, f"{self.project}-{self.prefix}{role}")
         return GrantTarget(kind="bucket", name=name, resource=f"projects/_/buckets/{name}")
 
     def topic(self, role: str) -> GrantTarget:
         name = self.topology["topics"][role]
         return GrantTarget(kind="topic", name=name, resource=f"projects/{self.project}/topics/{name}")
+
+    @property
+    def prefix(self) -> str:
+        """What the names of its functions have before those in the topology."""
+        return name_prefix(self.name)
 
     @property
     def sink_name(self) -> str:
@@ -121,9 +128,9 @@ class ExaminedDeployment:
         role = self.grants["roles"][name]
         return Expected(
             account=account,
-            email=agent_email or account_email(account, self.project),
+            email=agent_email or account_email(account, self.project, self.prefix),
             is_agent=bool(agent_email),
-            role=f"projects/{self.project}/roles/{name}" if role.get("custom") else name,
+            role=f"projects/{self.project}/roles/{role_id(name, self.name)}" if role.get("custom") else name,
             permissions=tuple(role.get("permissions", ())),
             thing=thing,
         )
@@ -159,10 +166,11 @@ class ExaminedDeployment:
                 yield self.topic(name)
             case "account":
                 for account in self.topology["functions"] if name == "functions" else [name]:
-                    email = account_email(account, self.project)
+                    email = account_email(account, self.project, self.prefix)
                     yield GrantTarget(kind=kind, name=email, resource=f"{prefix}/serviceAccounts/{email}")
             case "function":
-                for function in self.topology["functions"]:
+                for key in self.topology["functions"]:
+                    function = f"{self.prefix}{key}"
                     resource = f"{prefix}/locations/{self.region}/services/{function}"
                     yield GrantTarget(kind=kind, name=function, resource=resource)
             case "secret":
@@ -180,13 +188,15 @@ def _of_team(name: str, team: str) -> str:
     return {"team": f"trainer-{team}", "team_eval": f"eval-{team}"}.get(name, name)
 
 
-def deployment_of(*, project: str, region: str, topology: Path, builds: bool = True) -> ExaminedDeployment:
-    """The deployment of this project and region.
+def deployment_of(
+    *, project: str, region: str, topology: Path, name: str = "", builds: bool = True
+) -> ExaminedDeployment:
+    """The deployment of this name in the project and region; without one, that which has none.
 
     Raises:
         OSError, ValueError, yaml.YAMLError: the topology cannot be read, or has no or several sinks.
     """
-    loaded = topology_of(project, region, topology)
+    loaded = topology_of(project, region, name, topology)
     match list(loaded["sinks"].values()):
         case [{"filter_file": str(filter_file)}]:
             pass
@@ -197,6 +207,7 @@ def deployment_of(*, project: str, region: str, topology: Path, builds: bool = T
     return ExaminedDeployment(
         project=project,
         region=region,
+        name=name,
         topology=loaded,
         grants=permissions(),
         builds=builds,

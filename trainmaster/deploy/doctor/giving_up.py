@@ -35,24 +35,24 @@ def giving_up_finding(deployment: ExaminedDeployment, topics: Mapping[str, str])
     """
     check = "events that keep failing"
     attempts = {
-        name: function["dead_letter"]["max_attempts"]
+        f"{deployment.prefix}{name}": function["dead_letter"]["max_attempts"]
         for name, function in deployment.topology["functions"].items()
         if "dead_letter" in function
     }
     give_up = subscriptions_that_give_up(deployment, topics)
-    without = [name for name in attempts if _subscription_of(name, give_up) is None]
+    without = [name for name in attempts if _subscription_of(deployment, name, give_up) is None]
     if not without:
         return ok(check, f"those of {len(attempts)} functions become dead letters")
     message = f"those of {', '.join(without)} are dropped after a day: their subscriptions have no dead-letter topic"
-    there = {name: _subscription_of(name, topics) for name in without}
+    there = {name: _subscription_of(deployment, name, topics) for name in without}
     repairs = [_give_up(deployment, each, attempts[name]) for name, each in there.items() if each is not None]
     if None in there.values():
         repairs.append(redeploy(deployment))
     return failed_finding(check, message, *repairs)
 
 
-def _subscription_of(function: str, names: Iterable[str]) -> str | None:
-    return next((name for name in names if f"-{function}-sub" in name), None)
+def _subscription_of(deployment: ExaminedDeployment, function: str, names: Iterable[str]) -> str | None:
+    return next((name for name in names if f"-{deployment.region}-{function}-sub" in name), None)
 
 
 def _give_up(deployment: ExaminedDeployment, subscription: str, attempts: int) -> str:

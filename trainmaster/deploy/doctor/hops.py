@@ -41,7 +41,7 @@ def entry_findings(
     arrived = "" if witness.cannot else witness.message_of(probe.id)
     if arrived:
         line = _line_about(arrived, deployment, probe, logs)
-        missing = _missing_line(deployment, HANDLED, "on-job-log", arrived, line)
+        missing = _missing_line(deployment, HANDLED, f"{deployment.prefix}on-job-log", arrived, line)
         return [ok(WRITTEN, probe.id), ok(PASSED, f"as message {arrived}"), missing]
     if witness.cannot:
         message = f"no answer arrived, and the topic could not be watched: {witness.cannot}"
@@ -73,7 +73,8 @@ def request_findings(
     published = ok(PUBLISHED, f"message {probe.message_id} on {topic}")
     if probe.answer is None:
         line = _line_about(probe.message_id, deployment, probe, logs)
-        return [published, _missing_line(deployment, TRIED, "on-request-published", probe.message_id, line)]
+        function = f"{deployment.prefix}on-request-published"
+        return [published, _missing_line(deployment, TRIED, function, probe.message_id, line)]
     tried = ok(TRIED, f"{_seconds(probe.answer)} after it was published")
     return [published, tried, _verdict(probe.answer["verdict"])]
 

@@ -35,4 +35,5 @@ def bind(deployment: ExaminedDeployment, thing: GrantTarget, member: str, role: 
 
 
 def redeploy(deployment: ExaminedDeployment) -> str:
-    return f"trainmaster deploy --project {deployment.project} --region {deployment.region}"
+    named = f" --name {deployment.name}" if deployment.name else ""
+    return f"trainmaster deploy --project {deployment.project} --region {deployment.region}{named}"

@@ -102,6 +102,7 @@ def examine(
     state: Path | None,
     project: str | None,
     region: str | None,
+    name: str,
     topology: Path,
     request: Path | None,
     wait_s: float,
@@ -116,7 +117,7 @@ def examine(
             nothing answers.
     """
     try:
-        environment, deployment = _begin(state, project, region, topology)
+        environment, deployment = _begin(state, project, region, name, topology)
         document = request.read_bytes() if request else own_request(deployment)
     except (OSError, ValueError, KeyError, yaml.YAMLError) as fault:
         print(fault, file=sys.stderr)
@@ -151,7 +152,7 @@ def examine(
 
 
 def _begin(
-    state: Path | None, project: str | None, region: str | None, topology: Path
+    state: Path | None, project: str | None, region: str | None, name: str, topology: Path
 ) -> tuple[Mapping[str, str], ExaminedDeployment]:
     """The environment variables that point clients at the deployment, and the deployment's names.
 
@@ -167,9 +168,14 @@ def _begin(
         raise ValueError(
             "Which deployment? --project ID and --region REGION, or --state DIR for a local stack."
         )
-    deployment = deployment_of(project=project, region=region, topology=topology, builds=state is None)
+    deployment = deployment_of(
+        project=project, region=region, name=name, topology=topology, builds=state is None
+    )
     named = {str(key): str(value) for key, value in deployment.topology["environment"].items()}
-    return {**named, **local, "GOOGLE_CLOUD_PROJECT": project}, deployment
+    known = (
+        {**local, **named} if name else {**named, **local}
+    )  # the stack's own variables are of the one without a name
+    return {**known, "GOOGLE_CLOUD_PROJECT": project}, deployment
 
 
 def deployed_policy(

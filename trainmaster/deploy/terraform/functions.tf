@@ -16,7 +16,7 @@ resource "google_storage_bucket_object" "source" {
 resource "google_cloudfunctions2_function" "function" {
   for_each = module.plan.functions
 
-  name         = each.key
+  name         = each.value.name
   location     = var.region
   description  = "Trainmaster: ${each.value.entry_point}"
   kms_key_name = var.kms_key

@@ -3,7 +3,7 @@
 resource "google_logging_metric" "line" {
   for_each = module.plan.metrics
 
-  name        = "trainmaster/${each.key}"
+  name        = "trainmaster/${var.deployment == "" ? "" : "${var.deployment}/"}${each.key}"
   description = each.value.what
   filter      = "${module.plan.printed} AND ${each.value.filter}"
 
@@ -28,7 +28,7 @@ resource "google_logging_metric" "line" {
 resource "google_monitoring_notification_channel" "email" {
   for_each = var.alert_emails
 
-  display_name = "Trainmaster: ${each.value}"
+  display_name = "${module.plan.title}: ${each.value}"
   type         = "email"
   labels       = { email_address = each.value }
 
@@ -38,7 +38,7 @@ resource "google_monitoring_notification_channel" "email" {
 # For the alert policies that users define for their models: rules may wait for them (docs/reference/rules.md). The
 # policies below do not use it.
 resource "google_monitoring_notification_channel" "alerts" {
-  display_name = "Trainmaster: retraining rules"
+  display_name = "${module.plan.title}: retraining rules"
   type         = "pubsub"
   labels       = { topic = local.topic_ids["alerts"] }
 
@@ -48,7 +48,7 @@ resource "google_monitoring_notification_channel" "alerts" {
 resource "google_monitoring_alert_policy" "policy" {
   for_each = module.plan.alerts
 
-  display_name          = "Trainmaster: ${each.value.title}"
+  display_name          = "${module.plan.title}: ${each.value.title}"
   combiner              = "OR"
   notification_channels = [for channel in google_monitoring_notification_channel.email : channel.name]
 
@@ -78,7 +78,7 @@ resource "google_monitoring_alert_policy" "policy" {
 resource "google_monitoring_notification_channel" "notices" {
   for_each = module.plan.notice_addresses
 
-  display_name = "Trainmaster notices: ${each.value}"
+  display_name = "${module.plan.title} notices: ${each.value}"
   type         = "email"
   labels       = { email_address = each.value }
 
@@ -88,7 +88,7 @@ resource "google_monitoring_notification_channel" "notices" {
 resource "google_monitoring_alert_policy" "notices" {
   for_each = module.plan.notices
 
-  display_name          = "Trainmaster notices: ${each.key}"
+  display_name          = "${module.plan.title} notices: ${each.key}"
   combiner              = "OR"
   notification_channels = [for address in each.value.to : google_monitoring_notification_channel.notices[address].name]
 
@@ -110,7 +110,7 @@ resource "google_monitoring_alert_policy" "notices" {
 
   documentation {
     mime_type = "text/markdown"
-    subject   = "Trainmaster: a notice for ${each.key}"
+    subject   = "${module.plan.title}: a notice for ${each.key}"
     content   = "$${log.extracted_label.notice}"
   }
 }

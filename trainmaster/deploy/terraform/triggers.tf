@@ -3,7 +3,7 @@
 resource "google_eventarc_trigger" "trigger" {
   for_each = module.plan.triggers
 
-  name            = each.key
+  name            = each.value.name
   location        = var.region # a bucket's trigger must be in the bucket's location
   service_account = google_service_account.account["events"].email
 

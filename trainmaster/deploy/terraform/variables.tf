@@ -13,6 +13,17 @@ variable "region" {
   description = "Region of the whole deployment: Vertex AI, buckets, functions and triggers."
 }
 
+variable "deployment" {
+  type        = string
+  default     = ""
+  description = "Name of the deployment, for several in one project; `trainmaster deploy --name` sets it. One may have none. Do not set it."
+
+  validation {
+    condition     = can(regex("^([a-z][a-z0-9]{0,5})?$", var.deployment))
+    error_message = "A deployment's name has 1 to 6 lower-case letters and digits, the first a letter."
+  }
+}
+
 variable "source_dir" {
   type        = string
   default     = "../functions"

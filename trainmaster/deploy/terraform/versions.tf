@@ -1,5 +1,5 @@
 # All of Trainmaster's resources in a project. After its checks, `trainmaster deploy` applies a copy of this folder with
-# the functions' source beside it: .trainmaster/deploy/PROJECT-REGION/terraform. You can run terraform there by hand too.
+# the functions' source beside it: .trainmaster/deploy/PROJECT-REGION[-NAME]/terraform. You can run terraform there by hand too.
 
 terraform {
   # 1.7: import blocks with for_each.
@@ -41,7 +41,7 @@ provider "google" {
   user_project_override = true
   billing_project       = var.project
   # On every resource that supports labels, for cost reports.
-  default_labels = { app = "trainmaster" }
+  default_labels = merge({ app = "trainmaster" }, var.deployment == "" ? {} : { trainmaster_deployment = var.deployment })
 }
 
 # For google_project_service_identity, which only the beta provider has.
@@ -61,6 +61,7 @@ module "plan" {
 
   project         = var.project
   region          = var.region
+  deployment      = var.deployment
   project_number  = data.google_project.this.number
   watched_buckets = var.watched_buckets
   teams           = var.teams

@@ -95,6 +95,12 @@ class Called(NamedTuple):
     project: str
     region: str
     kind: JobKind
+    deployment: str = ""
+
+    @property
+    def role(self) -> str:
+        """The id of the custom role with the permissions on jobs: trainmaster/deploy/permissions.yaml."""
+        return f"{self.deployment and f'{self.deployment}_'}trainmaster_jobs"
 
 
 # Any: a GoogleAPICallError, over REST or gRPC; the library is imported late.
@@ -146,12 +152,12 @@ def _permission_denied(error: Any, called: Called) -> errors.TrainmasterError | 
         return errors.ActAsDenied(error.code, text, email.group() if email else "")
     project = _PROJECT.fullmatch(resource)
     if permission.startswith(f"aiplatform.{called.kind}.") and (project or not resource):
-        role = f"projects/{called.project}/roles/trainmaster_jobs"
+        role = f"projects/{called.project}/roles/{called.role}"
         return _refusal_from(error, called, f"deploy again, or grant it {_GRANT}{role}", "")
     if project is None or project[1] != called.project:
         return None
-    repair = "add it to the functions' role: gcloud iam roles update trainmaster_jobs --project={project} --add-permissions={permission}"
-    return _refusal_from(error, called, repair, permission, permission=permission)
+    repair = "add it to the functions' role: gcloud iam roles update {role} --project={project} --add-permissions={permission}"
+    return _refusal_from(error, called, repair, permission, permission=permission, role=called.role)
 
 
 def _image_denied(error: Any, called: Called, repository: re.Match[str]) -> errors.TrainmasterError:

@@ -37,12 +37,11 @@ from trainmaster.orchestrator.core.job_names import (
     JobKind,
     context_name,
     job_kind,
-    job_name,
     job_region,
     location_name,
     location_region,
 )
-from trainmaster.orchestrator.core.names import RUN_LABEL
+from trainmaster.orchestrator.core.names import DEPLOYMENT_LABEL, RUN_LABEL
 from trainmaster.orchestrator.core.policy.pools import PoolState
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Job
@@ -73,24 +72,21 @@ Source: ListCustomJobsRequest in google/cloud/aiplatform/v1/job_service.proto, w
 
 
 class VertexJobs(RegionalClients):
-    """The jobs of one project. `endpoint` is None for Google Cloud, else an emulator's URL, for every region.
+    """The jobs of one deployment. `endpoint` is None for Google Cloud, else an emulator's URL, for every region.
 
-    `region` is the deployment's; `others` returns the other regions where its jobs may be, and is called only for a
-    job that is not found there. The library is imported by the first call; each region has a client.
+    The library is imported by the first call; each region has a client.
     """
 
     def __init__(
         self,
         *,
         project: str,
-        region: str,
         endpoint: str | None,
-        others: Callable[[], Sequence[str]] = tuple,
+        deployment: str = "",
     ) -> None:
         super().__init__(endpoint)
         self._project = project
-        self._region = region
-        self._others = others
+        self._deployment = deployment
 
     def _client(self, region: str) -> "JobServiceClient":
         with IMPORTING:
@@ -140,9 +136,12 @@ class VertexJobs(RegionalClients):
             created = within(Deadline.after(TIMEOUT_S), create)
         except Exception as error:  # translated or raised again, never swallowed
             region = location_region(submission.parent)
-            called = Called(project=self._project, region=region, kind=submission.kind)
+            called = self._called(region, submission.kind)
             raise _submission_error(error, called) from error
         return job_from(created)
+
+    def _called(self, region: str, kind: JobKind) -> Called:
+        return Called(project=self._project, region=region, kind=kind, deployment=self._deployment)
 
     def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
         what, label = f"list the jobs of {run_id}", f"labels.{RUN_LABEL}={run_id}"
@@ -168,9 +167,11 @@ class VertexJobs(RegionalClients):
         with failures_of(SERVICE, f"{what} in {region}"):
             try:
                 listed = _methods(self._client(region), kind).list(request=request, timeout=TIMEOUT_S)
-                yield from map(job_from, listed)
+                jobs = map(job_from, listed)
+                # Another deployment in the project may have a run of the same id, by the same idempotency key.
+                yield from (job for job in jobs if job.labels.get(DEPLOYMENT_LABEL, "") == self._deployment)
             except Exception as error:
-                called = Called(project=self._project, region=region, kind=kind)
+                called = self._called(region, kind)
                 refused = deployment_refused(error, called) if _is_answer(error) else None
                 if refused is not None:
                     raise refused from error
@@ -240,20 +241,6 @@ class VertexJobs(RegionalClients):
             client.add_context_children(
                 request={"context": parent, "child_contexts": [child]}, timeout=TIMEOUT_S
             )
-
-    def with_id(self, job_id: str) -> Job:
-        for name in self._names(job_id):
-            with suppress(JobNotFound):
-                return self.read(name)
-        raise JobNotFound(job_id)
-
-    def _names(self, job_id: str) -> Iterator[str]:
-        """Every name that the job may have; the deployment's region first, the others only if needed."""
-        for kind in JobKind:
-            yield job_name(self._project, self._region, kind, job_id)
-        for region in self._others():
-            if region != self._region:
-                yield from (job_name(self._project, region, kind, job_id) for kind in JobKind)
 
 
 # Any: proto-plus messages and pagers are untyped.

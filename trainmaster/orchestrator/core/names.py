@@ -11,6 +11,8 @@ from datetime import UTC, date, datetime, time
 LABEL_MAX_CHARS = 63
 HASH_CHARS = 10
 KEY_HASH_CHARS = 20
+ACCOUNT_ID_MAX_CHARS = 30  # https://cloud.google.com/iam/docs/service-accounts-create
+ACCOUNT_HASH_CHARS = 8
 OBJECT_NAME_MAX_BYTES = 1024  # https://cloud.google.com/storage/quotas
 MICROSECOND_CHARS = 6
 
@@ -26,6 +28,7 @@ SCRIPTS_PREFIX = "scripts/"
 """In the data bucket; the policy's script_prefixes allow it."""
 REQUEST_SUFFIXES = (".yaml", ".yml", ".json")
 ACTIVE_PREFIX = "active/"
+JOBS_PREFIX = "jobs/"
 WAITING_PREFIX = "waiting/"
 SLOTS_PREFIX = "slots/"
 STARTED_PREFIX = "started/"
@@ -41,6 +44,8 @@ MODEL_LABEL = "trainmaster_model"
 TEAM_LABEL = "trainmaster_team"
 STEP_LABEL = "trainmaster_step"
 """Only the label of a follow-up job, which names the step after the run's end that submitted it."""
+DEPLOYMENT_LABEL = "trainmaster_deployment"
+"""Of every job of a deployment with a name: the name. Others may be in the same project."""
 PRIORITY_LABEL = "trainmaster_priority"
 """The label that sets a request's priority in dialects without a key for it."""
 
@@ -62,6 +67,8 @@ _MARKER = re.compile(
 )
 _NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]+")
 _RUN_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+_DEPLOYMENT = re.compile(r"[a-z][a-z0-9]{0,5}")
+DEPLOYMENT_FORM = "1 to 6 lower-case letters and digits, the first a letter"
 _ITEM_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _MADE_RUN_ID = re.compile(
     rf"[a-z][a-z0-9_-]*-(\d{{8}}t\d{{6}}-[0-9a-f]{{{HASH_CHARS}}}|key-[0-9a-f]{{{KEY_HASH_CHARS}}})"
@@ -196,15 +203,33 @@ def in_team(team: str | None, name: str) -> str:
     return name if team is None else f"{team}/{name}"
 
 
-def team_account(team: str, project: str) -> str:
+def is_deployment_name(text: str) -> bool:
+    """Whether a deployment may have this name: `tm-<name>-on-request-published` is as long as an account's id may be."""
+    return _DEPLOYMENT.fullmatch(text) is not None
+
+
+def name_prefix(deployment: str) -> str:
+    """What the names of a deployment's resources have before their own: `<name>-`; nothing without a name."""
+    return deployment and f"{deployment}-"
+
+
+def account_email(name: str, project: str, prefix: str = "") -> str:
+    """The email of the deployment's account of that name, `tm-<prefix><name>`; an id that is too long ends in a hash."""
+    whole = f"tm-{prefix}{name}"
+    if len(whole) > ACCOUNT_ID_MAX_CHARS:
+        kept = whole[: ACCOUNT_ID_MAX_CHARS - ACCOUNT_HASH_CHARS - 1]
+        whole = f"{kept}-{_hash(whole, ACCOUNT_HASH_CHARS)}"
+    return f"{whole}@{project}.iam.gserviceaccount.com"
+
+
+def team_account(team: str, project: str, prefix: str = "") -> str:
     """The email of the service account that the team's jobs run as."""
-    return f"tm-trainer-{team}@{project}.iam.gserviceaccount.com"
+    return account_email(f"trainer-{team}", project, prefix)
 
 
-def evaluation_account(team: str | None, project: str) -> str:
+def evaluation_account(team: str | None, project: str, prefix: str = "") -> str:
     """The email of the service account that scores the models of the team, or of a deployment without teams."""
-    name = "tm-eval" if team is None else f"tm-eval-{team}"
-    return f"{name}@{project}.iam.gserviceaccount.com"
+    return account_email("eval" if team is None else f"eval-{team}", project, prefix)
 
 
 def stem(object_name: str) -> str:
@@ -250,15 +275,22 @@ def champion_copy_prefix(model_name: str, run_id: str, team: str | None) -> str:
     return f"{in_team(team, model_name)}/{run_id}/"
 
 
-def registry_model_id(model_name: str, team: str | None) -> str:
+def registry_model_id(model_name: str, team: str | None, deployment: str = "") -> str:
     """`<model name>`, with teams `<team>_<model name>`: no team has `_`. What is too long for an id ends in a hash.
+
+    Of a deployment with a name, `<name>__` comes before it.
 
     Source: the comment of UploadModelRequest.model_id in google/cloud/aiplatform/v1/model_service.proto.
     """
     whole = model_name if team is None else f"{team}_{model_name}"
+    whole = f"{deployment}__{whole}" if deployment else whole
     if len(whole) <= LABEL_MAX_CHARS:
         return whole
     return f"{whole[: LABEL_MAX_CHARS - HASH_CHARS - 1]}-{_hash(whole, HASH_CHARS)}"
+
+
+def job_mark_object(job_id: str) -> str:
+    return f"{JOBS_PREFIX}{job_id}"
 
 
 def marker_object(run_id: str) -> str:

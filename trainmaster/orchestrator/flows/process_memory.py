@@ -14,10 +14,8 @@ from trainmaster.orchestrator.ports.services import Clock
 PER_JOB = 6
 PER_JOB_EVERY = timedelta(seconds=10)
 """Enough for the start and the end of a job, each twice, and for an end that its state confirms a few seconds later."""
-OF_STRANGERS = 60
-OF_STRANGERS_EVERY = timedelta(seconds=1)
 JOBS_KEPT = 10_000
-"""A job that is dropped from this list, or that another process knows, counts as unknown once more."""
+"""A job that is dropped from this list has its whole allowance once more."""
 
 
 @dataclass(kw_only=True)
@@ -42,17 +40,12 @@ class _Allowance:
 
 
 class HintReads:
-    """The reads that are left. Thread-safe.
-
-    Each run's job has an allowance. All ids that are not known to be a run's job share one, which a run's job gets back:
-    entries about invented jobs can use it up, but ends of known jobs are still read.
-    """
+    """The reads that are left of each job. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._jobs: OrderedDict[str, _Allowance] = OrderedDict()
-        self._strangers = self._full(OF_STRANGERS, OF_STRANGERS_EVERY)
 
     def spend(self, job_id: str) -> bool:
         """Whether the job may be read once more now; if so, the read is counted."""
@@ -64,19 +57,12 @@ class HintReads:
         with self._lock:
             self._of(job_id).give_back()
 
-    def mark_known(self, job_id: str) -> None:
-        """The job is a run's: from now on it has its own allowance, from which the last read is taken."""
-        with self._lock:
-            if job_id not in self._jobs:
-                self._strangers.give_back()
-                self._jobs[job_id] = self._full(PER_JOB, PER_JOB_EVERY)
-                self._jobs[job_id].spend(self._clock.now())
-            self._jobs.move_to_end(job_id)
-            if len(self._jobs) > JOBS_KEPT:
-                self._jobs.popitem(last=False)
-
     def _of(self, job_id: str) -> _Allowance:
-        return self._jobs.get(job_id, self._strangers)
-
-    def _full(self, most: int, every: timedelta) -> _Allowance:
-        return _Allowance(most=most, every=every, left=most, at=self._clock.now())
+        if job_id not in self._jobs:
+            self._jobs[job_id] = _Allowance(
+                most=PER_JOB, every=PER_JOB_EVERY, left=PER_JOB, at=self._clock.now()
+            )
+        self._jobs.move_to_end(job_id)
+        if len(self._jobs) > JOBS_KEPT:
+            self._jobs.popitem(last=False)
+        return self._jobs[job_id]

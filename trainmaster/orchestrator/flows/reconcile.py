@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.runs.states import OVER, RunState
 from trainmaster.orchestrator.flows.completion.complete import STEPS, complete_run, try_elsewhere
 from trainmaster.orchestrator.flows.lifecycle.finish import finish_run
 from trainmaster.orchestrator.flows.lifecycle.status import add_row, with_warnings
-from trainmaster.orchestrator.flows.lifecycle.transitions import finish_second_look
+from trainmaster.orchestrator.flows.lifecycle.transitions import finish_second_look, look_for_second_job
 from trainmaster.orchestrator.flows.listed_jobs import ListedJobs
 from trainmaster.orchestrator.flows.queue_pass import admit
 from trainmaster.orchestrator.flows.services import FlowResult, Services
@@ -180,6 +180,8 @@ def _ask_job(services: Services, held: Held, listed: ListedJobs) -> FlowResult:
         finished = finish_run(services, services.ledger.replace(held, ended), STEPS, record)
         result = FlowResult(message=failure.message, run_id=record.run_id, severity="ERROR", made_room=True)
         return with_warnings(result, finished.problems)
+    if listed.has_second(record):
+        held = look_for_second_job(services, held)
     result = complete_run(services, held, job, REPORT, shows_progress=True)
     if record.cancel_requested_at is not None and job.state not in OVER:
         services.jobs.cancel(job_name)  # a request to cancel guarantees nothing, and may never have been sent

@@ -90,14 +90,6 @@ class TrainingJobs(Protocol):
         """
         ...
 
-    def with_id(self, job_id: str) -> Job:
-        """The job of this project with that id, in any region and of any kind: log entries do not name the kind.
-
-        Raises:
-            JobNotFound: no job has that id.
-        """
-        ...
-
 
 class ModelRegistry(Protocol):
     """Vertex AI's Model Registry, in the deployment's project and region. Every call may raise ServiceFailed."""

@@ -12,10 +12,11 @@ from datetime import datetime
 from trainmaster.orchestrator.core import errors, names
 from trainmaster.orchestrator.core.completion.model import RecordedFiles
 from trainmaster.orchestrator.core.documents import codec
+from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.requests.matrix import RUNS_MAX
 from trainmaster.orchestrator.core.runs.end import ModelFiles
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord, stored_form
-from trainmaster.orchestrator.core.sizes import MAX_MODEL_FILES_BYTES, MAX_RECORD_BYTES
+from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES, MAX_MODEL_FILES_BYTES, MAX_RECORD_BYTES
 from trainmaster.orchestrator.ports.objects import Stored
 from trainmaster.orchestrator.stores.store import Store, damage
 
@@ -144,6 +145,21 @@ class Ledger(Store):
     def unmark(self, run_id: str) -> None:
         """Remove the run from those that the reconciler checks. Safe to repeat."""
         self.objects.delete(self.bucket, names.marker_object(run_id))
+
+    def mark_job(self, job_name: str) -> None:
+        """Note that the job was submitted here: log entries about others are left alone. Safe to repeat.
+
+        Without the mark, the next tick finds the job's end, so a write that fails is not repeated.
+        """
+        with suppress(errors.ServiceFailed):
+            self._mark(names.job_mark_object(job_id(job_name)), content=job_name.encode())
+
+    def find_job(self, job_id: str) -> str | None:
+        """The name of the job that was submitted here and has this id; None for all others."""
+        with suppress(errors.ObjectTooLarge):
+            stored = self._find(names.job_mark_object(job_id), MAX_MARK_BYTES)
+            return stored and stored.content.decode()
+        return None
 
     def active(self) -> tuple[Sequence[Marker], bool]:
         """The first ACTIVE_MAX marked runs, by id, and whether there are further ones."""

@@ -8,7 +8,7 @@ locals {
 
   # An environment counts only together with the repository. Jobs without one have none to tell.
   ci_pools = var.ci == null ? {} : {
-    trainmaster = {
+    "${local.prefix}trainmaster" = {
       condition = "assertion.repository_id == '${var.ci.repository_id}' && assertion.event_name != 'pull_request_target'"
       mapping = {
         # At most 127 bytes, which GitHub's own subject with the name of a branch can exceed.
@@ -22,7 +22,7 @@ locals {
   # The jobs that may act as each account.
   ci_principals = {
     for role in local.ci_roles : role => join("/", [
-      "principalSet://iam.googleapis.com/projects/${var.project_number}/locations/global/workloadIdentityPools/trainmaster",
+      "principalSet://iam.googleapis.com/projects/${var.project_number}/locations/global/workloadIdentityPools/${local.prefix}trainmaster",
       try(
         "attribute.environment/${var.ci.repository_id}/${var.ci.environments[role]}",
         "attribute.repository_id/${var.ci.repository_id}"

@@ -3,14 +3,25 @@
 locals {
   permissions = yamldecode(file("${path.module}/../../permissions.yaml"))
 
-  # Account ids have 6 to 30 characters, so the prefix is short.
-  accounts = merge(
-    { for name in keys(local.functions) : name => { id = "tm-${name}", what = "the function ${name}" } },
-    { for name, account in local.permissions.accounts : name => { id = "tm-${name}", what = account.what } },
-    { for team in keys(var.teams) : "trainer-${team}" => { id = "tm-trainer-${team}", what = "training jobs of the team ${team}" } },
-    { for role in local.ci_roles : "ci-${role}" => { id = "tm-ci-${role}", what = local.permissions.ci[role].what } },
-    { for team in keys(var.teams) : "eval-${team}" => { id = "tm-eval-${team}", what = "jobs that score models of the team ${team}" } }
+  account_purposes = merge(
+    { for name in keys(local.functions) : name => "the function ${name}" },
+    { for name, account in local.permissions.accounts : name => account.what },
+    { for team in keys(var.teams) : "trainer-${team}" => "training jobs of the team ${team}" },
+    { for role in local.ci_roles : "ci-${role}" => local.permissions.ci[role].what },
+    { for team in keys(var.teams) : "eval-${team}" => "jobs that score models of the team ${team}" }
   )
+
+  # Account ids have 6 to 30 characters, so the prefix is short, and a longer id ends in a hash.
+  accounts = {
+    for name, what in local.account_purposes : name => {
+      id = (
+        length("tm-${local.prefix}${name}") <= 30
+        ? "tm-${local.prefix}${name}"
+        : "${substr("tm-${local.prefix}${name}", 0, 21)}-${substr(sha256("tm-${local.prefix}${name}"), 0, 8)}"
+      )
+      what = what
+    }
+  }
 
   # Names in team_grants that stand for accounts of a team, and how these begin.
   team_accounts = { team = "trainer", team_eval = "eval" }
@@ -18,8 +29,9 @@ locals {
   # Principals that exist outside the deployment: people and groups.
   outsiders = toset(flatten([for team in values(var.teams) : tolist(team.members)]))
 
+  role_prefix = replace(local.prefix, "-", "_")
   custom_roles = {
-    for name, role in local.permissions.roles : name => role if try(role.custom, false)
+    for name, role in local.permissions.roles : "${local.role_prefix}${name}" => role if try(role.custom, false)
   }
 
   # Google's service agents in this project.
@@ -43,8 +55,8 @@ locals {
           for folder in try(grant.folders, [""]) : {
             account = account
             role = (
-              contains(keys(local.custom_roles), grant.role)
-              ? "projects/${var.project}/roles/${grant.role}"
+              try(local.permissions.roles[grant.role].custom, false)
+              ? "projects/${var.project}/roles/${local.role_prefix}${grant.role}"
               : grant.role
             )
             kind   = folder == "" ? keys(grant.thing)[0] : "folder"
@@ -65,8 +77,8 @@ locals {
         ) : {
         account = "ci-${role}"
         role = (
-          contains(keys(local.custom_roles), grant.role)
-          ? "projects/${var.project}/roles/${grant.role}"
+          try(local.permissions.roles[grant.role].custom, false)
+          ? "projects/${var.project}/roles/${local.role_prefix}${grant.role}"
           : grant.role
         )
         kind   = keys(grant.thing)[0]
@@ -93,8 +105,8 @@ locals {
             ) : {
             account = account
             role = (
-              contains(keys(local.custom_roles), grant.role)
-              ? "projects/${var.project}/roles/${grant.role}"
+              try(local.permissions.roles[grant.role].custom, false)
+              ? "projects/${var.project}/roles/${local.role_prefix}${grant.role}"
               : grant.role
             )
             kind = on.kind

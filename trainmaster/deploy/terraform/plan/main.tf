@@ -16,6 +16,12 @@ variable "region" {
   description = "Region of the whole deployment: Vertex AI, buckets, functions and triggers."
 }
 
+variable "deployment" {
+  type        = string
+  default     = ""
+  description = "Name of the deployment; empty for the one in the project that has none."
+}
+
 variable "project_number" {
   type        = string
   description = "Project number, which is part of the names of Google's service agents."
@@ -52,10 +58,15 @@ variable "ci" {
 }
 
 locals {
+  # Before the names of functions and triggers, and inside all others; `tm-NAME-on-request-published` is as long as an
+  # account's id may be.
+  prefix = var.deployment == "" ? "" : "${var.deployment}-"
   topology = yamldecode(
-    replace(
-      replace(file("${path.module}/../../topology.yaml"), "$${project}", var.project),
-      "$${region}", var.region
+    replace(replace(replace(replace(file("${path.module}/../../topology.yaml"),
+      "$${project}", var.project),
+      "$${region}", var.region),
+      "$${deployment}", var.deployment),
+      "$${prefix}", local.prefix
     )
   )
   # A team's requests come from a topic of the topology, or from one that is created for them.
@@ -67,11 +78,11 @@ locals {
   buckets = local.topology.buckets
 
   # Exists only in a deployment: the functions' source and build outputs.
-  builds_bucket = "${var.project}-builds"
+  builds_bucket = "${var.project}-${local.prefix}builds"
 
   # Maximum age of marks in the ledger, in days, by prefix. A start counts for a day, a cap's notice for
   # its hour or day, and the answer to a self-test is read within minutes. Deliveries of notices outlast dead letters.
-  ledger_days = { "started/" = 3, "caps/" = 40, "self-test/" = 2, "notices/" = 30 }
+  ledger_days = { "jobs/" = 90, "started/" = 3, "caps/" = 40, "self-test/" = 2, "notices/" = 30 }
 
   # The secrets of receivers of notices, each once. Terraform reads and writes none of them.
   secrets = toset([for receiver in values(var.notify) : receiver.secret if receiver.secret != null])
@@ -88,11 +99,12 @@ locals {
 
   functions = {
     for name, function in local.topology.functions : name => {
+      name        = "${local.prefix}${name}"
       entry_point = function.entry_point
       timeout_s   = function.timeout_s
       memory      = "${function.memory_mib}Mi"
       concurrency = function.concurrency
-      environment = merge(local.topology.environment, {
+      environment = merge({ for key, value in local.topology.environment : key => value if value != "" }, {
         GOOGLE_CLOUD_PROJECT           = var.project
         TRAINMASTER_FUNCTION_TIMEOUT_S = tostring(function.timeout_s)
         # By default functions-framework starts one worker with four threads per processor, whatever the concurrency.
@@ -123,6 +135,7 @@ locals {
   triggers = merge(
     {
       for name, function in local.topology.functions : name => {
+        name     = "${local.prefix}${name}"
         function = name
         criteria = merge(
           {
@@ -143,6 +156,7 @@ locals {
     merge([
       for name, function in local.topology.functions : {
         for bucket in var.watched_buckets : "${name}-${substr(sha1(bucket), 0, 8)}" => {
+          name       = "${local.prefix}${name}-${substr(sha1(bucket), 0, 8)}"
           function   = name
           criteria   = { type = "google.cloud.storage.object.v1.finalized", bucket = bucket }
           topic_role = null
@@ -153,6 +167,7 @@ locals {
     merge([
       for name, function in local.topology.functions : {
         for team in keys(var.teams) : "${name}-${team}" => {
+          name       = "${local.prefix}${name}-${team}"
           function   = name
           criteria   = { type = "google.cloud.pubsub.topic.v1.messagePublished" }
           topic_role = "requests-${team}"

@@ -6,7 +6,7 @@ locals {
   # The functions' standard output: https://cloud.google.com/run/docs/logging
   printed = join(" AND ", [
     "resource.type=\"cloud_run_revision\"",
-    "resource.labels.service_name=(${join(" OR ", [for name in keys(local.functions) : "\"${name}\""])})",
+    "resource.labels.service_name=(${join(" OR ", [for function in values(local.functions) : "\"${function.name}\""])})",
     "logName=\"projects/${var.project}/logs/run.googleapis.com%2Fstdout\"",
   ])
 
@@ -60,7 +60,9 @@ locals {
     }
   }
 
-  services = join("|", keys(local.functions))
+  # Of log-based metrics, `trainmaster/METRIC` or `trainmaster/NAME/METRIC`, as queries write them.
+  metric_prefix = "trainmaster_${local.role_prefix}"
+  services      = join("|", values(local.functions)[*].name)
 }
 
 locals {
@@ -78,40 +80,40 @@ locals {
     }
     sink_silence = {
       title = "Ends arrive only by reconciliation"
-      query = "sum(increase(logging_googleapis_com:user_trainmaster_ends{monitored_resource=\"cloud_run_revision\",entry_point=\"on_tick\"}[6h])) > 2 unless sum(increase(logging_googleapis_com:user_trainmaster_ends{monitored_resource=\"cloud_run_revision\",entry_point=\"on_job_log\"}[6h])) > 0"
+      query = "sum(increase(logging_googleapis_com:user_${local.metric_prefix}ends{monitored_resource=\"cloud_run_revision\",entry_point=\"on_tick\"}[6h])) > 2 unless sum(increase(logging_googleapis_com:user_${local.metric_prefix}ends{monitored_resource=\"cloud_run_revision\",entry_point=\"on_job_log\"}[6h])) > 0"
       for_s = 0
     }
     no_ticks = {
       title = "No tick succeeds"
-      query = "absent_over_time(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=\"on-tick\",response_code_class=\"2xx\"}[15m])"
+      query = "absent_over_time(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=\"${local.functions["on-tick"].name}\",response_code_class=\"2xx\"}[15m])"
       for_s = 300
     }
     stuck_runs = {
       title = "A run is stuck"
       # Each tick logs it once per stuck run.
-      query = "sum(increase(logging_googleapis_com:user_trainmaster_unreconciled{monitored_resource=\"cloud_run_revision\"}[30m])) > 20"
+      query = "sum(increase(logging_googleapis_com:user_${local.metric_prefix}unreconciled{monitored_resource=\"cloud_run_revision\"}[30m])) > 20"
       for_s = 0
     }
     reconcile_behind = {
       title = "Reconciliation falls behind"
-      query = "sum(increase(logging_googleapis_com:user_trainmaster_behind{monitored_resource=\"cloud_run_revision\"}[30m])) > 20"
+      query = "sum(increase(logging_googleapis_com:user_${local.metric_prefix}behind{monitored_resource=\"cloud_run_revision\"}[30m])) > 20"
       for_s = 0
     }
     runs_wait = {
       title = "Runs wait for capacity"
-      query = "sum(increase(logging_googleapis_com:user_trainmaster_waits{monitored_resource=\"cloud_run_revision\"}[1h])) > 0"
+      query = "sum(increase(logging_googleapis_com:user_${local.metric_prefix}waits{monitored_resource=\"cloud_run_revision\"}[1h])) > 0"
       for_s = 21600
     }
     job_not_started = {
       title = "A job does not start"
       # Each such run logs it once an hour; a tick may be late.
-      query = "sum(increase(logging_googleapis_com:user_trainmaster_not_started{monitored_resource=\"cloud_run_revision\"}[90m])) > 0"
+      query = "sum(increase(logging_googleapis_com:user_${local.metric_prefix}not_started{monitored_resource=\"cloud_run_revision\"}[90m])) > 0"
       for_s = 0
     }
     deployment_refused = {
       title = "Vertex AI refuses the deployment"
       # One run asks at every tick. A new grant takes minutes to apply, so it must be so for a while.
-      query = "sum(increase(logging_googleapis_com:user_trainmaster_refused{monitored_resource=\"cloud_run_revision\"}[10m])) > 0"
+      query = "sum(increase(logging_googleapis_com:user_${local.metric_prefix}refused{monitored_resource=\"cloud_run_revision\"}[10m])) > 0"
       for_s = 900
     }
     events_wait = {
@@ -126,30 +128,30 @@ locals {
     }
     mistakes = {
       title = "An unforeseen error"
-      query = "sum by (entry_point, error) (increase(logging_googleapis_com:user_trainmaster_mistakes{monitored_resource=\"cloud_run_revision\"}[10m])) > 0"
+      query = "sum by (entry_point, error) (increase(logging_googleapis_com:user_${local.metric_prefix}mistakes{monitored_resource=\"cloud_run_revision\"}[10m])) > 0"
       for_s = 0
     }
   }
 
   # Each tile is a third of the dashboard's width.
   tiles = [
-    { title = "Run ends per hour, by function", query = "sum by (entry_point) (increase(logging_googleapis_com:user_trainmaster_ends{monitored_resource=\"cloud_run_revision\"}[1h]))" },
-    { title = "Rejected requests per hour", query = "sum by (entry_point, error) (increase(logging_googleapis_com:user_trainmaster_refusals{monitored_resource=\"cloud_run_revision\"}[1h]))" },
-    { title = "Deferred submissions per hour", query = "sum(increase(logging_googleapis_com:user_trainmaster_waits{monitored_resource=\"cloud_run_revision\"}[1h]))" },
+    { title = "Run ends per hour, by function", query = "sum by (entry_point) (increase(logging_googleapis_com:user_${local.metric_prefix}ends{monitored_resource=\"cloud_run_revision\"}[1h]))" },
+    { title = "Rejected requests per hour", query = "sum by (entry_point, error) (increase(logging_googleapis_com:user_${local.metric_prefix}refusals{monitored_resource=\"cloud_run_revision\"}[1h]))" },
+    { title = "Deferred submissions per hour", query = "sum(increase(logging_googleapis_com:user_${local.metric_prefix}waits{monitored_resource=\"cloud_run_revision\"}[1h]))" },
     { title = "Events handled per minute", query = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[1m]))" },
     { title = "Events answered with an error, per hour", query = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\",response_code_class!=\"2xx\"}[1h]))" },
     { title = "Handling time, 99th percentile, ms", query = "histogram_quantile(0.99, sum by (le, service_name) (increase(run_googleapis_com:request_latencies_bucket{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[10m])))" },
     { title = "Age of the oldest waiting event, s", query = "max by (subscription_id) (pubsub_googleapis_com:subscription_oldest_unacked_message_age{subscription_id=~\"eventarc-${var.region}-(${local.services})-.*\"})" },
     { title = "Dead letters", query = "max by (subscription_id) (pubsub_googleapis_com:subscription_num_undelivered_messages{subscription_id=~\"${join("|", keys(local.subscriptions))}\"})" },
     { title = "Log entries that the sink could not deliver, per hour", query = "sum by (name) (increase(logging_googleapis_com:exports_error_count{monitored_resource=\"logging_sink\",name=~\"${join("|", keys(local.sinks))}\"}[1h]))" },
-    { title = "Failed reconciliations of runs, per hour", query = "sum(increase(logging_googleapis_com:user_trainmaster_unreconciled{monitored_resource=\"cloud_run_revision\"}[1h]))" },
-    { title = "Rules and files put into quarantine, per day", query = "sum(increase(logging_googleapis_com:user_trainmaster_quarantined{monitored_resource=\"cloud_run_revision\"}[1d]))" },
+    { title = "Failed reconciliations of runs, per hour", query = "sum(increase(logging_googleapis_com:user_${local.metric_prefix}unreconciled{monitored_resource=\"cloud_run_revision\"}[1h]))" },
+    { title = "Rules and files put into quarantine, per day", query = "sum(increase(logging_googleapis_com:user_${local.metric_prefix}quarantined{monitored_resource=\"cloud_run_revision\"}[1d]))" },
     { title = "Memory of instances as a share of the limit, 99th percentile", query = "histogram_quantile(0.99, sum by (le, service_name) (increase(run_googleapis_com:container_memory_utilizations_bucket{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[10m])))" },
     { title = "Instances", query = "sum by (service_name) (max_over_time(run_googleapis_com:container_instance_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.services}\"}[5m]))" },
   ]
 
   dashboard = {
-    displayName = "Trainmaster"
+    displayName = local.title
     mosaicLayout = {
       columns = 12
       tiles = [
@@ -174,6 +176,9 @@ locals {
 }
 
 locals {
+  # How the titles of alerts, channels and the dashboard begin.
+  title = var.deployment == "" ? "Trainmaster" : "Trainmaster ${var.deployment}"
+
   # Receivers of notices by e-mail.
   notices = {
     for name, receiver in var.notify : name => {

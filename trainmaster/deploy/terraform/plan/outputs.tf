@@ -43,6 +43,11 @@ output "triggers" {
   description = "Triggers, each with the events that it matches and the function that it calls."
 }
 
+output "title" {
+  value       = local.title
+  description = "How the titles of alerts, channels and the dashboard begin."
+}
+
 output "repository" {
   value       = local.repository
   description = "Artifact Registry repository of the trainer's image."

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from trainmaster.orchestrator.core.champions.champion import Champion, Registered, lineage_of
 from trainmaster.orchestrator.core.names import (
+    DEPLOYMENT_LABEL,
     RUN_LABEL,
     TEAM_LABEL,
     in_team,
@@ -46,16 +47,19 @@ class ModelUpload:
     description: str
 
 
-def upload_of(record: RunRecord, spec: JobSpec, model: Model, uri: str, registry: Registry) -> ModelUpload:
+def upload_of(
+    record: RunRecord, spec: JobSpec, model: Model, uri: str, registry: Registry, *, deployment: str
+) -> ModelUpload:
     """The version for the run's model, whose files are at `uri`."""
     team = record.source.team
+    known = {RUN_LABEL: record.run_id, TEAM_LABEL: team, DEPLOYMENT_LABEL: deployment}
     name = in_team(team, spec.model_name)
     return ModelUpload(
-        model_id=registry_model_id(spec.model_name, team),
+        model_id=registry_model_id(spec.model_name, team, deployment),
         display_name=registry.display_name.replace("{model_name}", name)[:DISPLAY_NAME_MAX_CHARS],
         artifact_uri=uri.rpartition("/")[0],
         image=registry.serving.get(model.format or ""),
-        labels={**registry.labels, RUN_LABEL: record.run_id, **({TEAM_LABEL: team} if team else {})},
+        labels={**registry.labels, **{label: value for label, value in known.items() if value}},
         description=_description(record, spec, uri),
     )
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import cast
 
 from trainmaster.orchestrator.core.documents.codec import encoded, encoded_time
+from trainmaster.orchestrator.core.job_names import location_name
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 from trainmaster.orchestrator.core.runs.utilization import WasteFound
@@ -95,6 +96,12 @@ def notice_of(
     written = cast("dict[str, object]", encoded(payload))
     data = {name: part for name, part in written.items() if part is not None}
     return Notice(id=notice_id, type=notice_type, subject=subject, time=at, data=data)
+
+
+def notice_source(project: str, region: str, deployment: str) -> str:
+    """The source of a deployment's notices: within it, the id of a notice is unique."""
+    suffix = f"/deployments/{deployment}" if deployment else ""
+    return f"//trainmaster/{location_name(project, region)}{suffix}"
 
 
 def cloud_event(notice: Notice, source: str) -> dict[str, object]:

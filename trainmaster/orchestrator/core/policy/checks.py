@@ -19,8 +19,8 @@ _NAME = re.compile(r"\$\{(\w+)\}")
 
 
 def fill_in(document: object, names: Mapping[str, str]) -> tuple[object, list[Fault]]:
-    """The document with what its `${…}` stand for, and a fault for each that stands for nothing."""
-    faults = list[Fault]()
+    """The document with what its `${…}` stand for, and a fault for each that stands for nothing; `names` may lack `prefix`."""
+    faults, names = list[Fault](), {"prefix": "", **names}
 
     def with_names(text: str, path: Path) -> str:
         if unknown := [name for name in _NAME.findall(text) if name not in names]:

@@ -186,6 +186,7 @@ class Policy:
     """The team to which this policy was narrowed by `teams.policy_of`; no file sets it."""
     models_bucket: str = ""
     project: str = ""
+    prefix: str = ""
     """The deployment's own, which the file need not mention."""
 
     @property
@@ -226,7 +227,7 @@ class Policy:
 
 
 def policy_from(document: object, names: Mapping[str, str]) -> Policy:
-    """The policy in a document that its schema accepts; `names` are the deployment's own, for `${…}`.
+    """The policy in a document that its schema accepts; `names` are the deployment's own, for `${…}`, and may lack `prefix`.
 
     Raises:
         ValueError: the document is not a policy, or has `policy_faults`, which the message lists.
@@ -234,8 +235,8 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
     if faults := policy_faults(document, names):
         raise ValueError("; ".join(map(str, faults)))
     policy = decoded(Policy, _spelled_out(fill_in(document, names)[0]))
-    models_bucket, project = names.get("models_bucket", ""), names.get("project", "")
-    return replace(policy, team=None, models_bucket=models_bucket, project=project)
+    own = {name: names.get(name, "") for name in ("models_bucket", "project", "prefix")}
+    return replace(policy, team=None, **own)
 
 
 def _spelled_out(document: object) -> object:

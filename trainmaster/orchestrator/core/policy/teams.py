@@ -69,7 +69,7 @@ def team_fault(policy: Policy | None, team: str | None, found: str) -> Fault | N
 
 def policy_of(policy: Policy, team: str) -> Policy:
     """What requests of this team, which the policy names, may ask for: the same in the team's folders and account."""
-    said, account = policy.teams[team], team_account(team, policy.project)
+    said, account = policy.teams[team], team_account(team, policy.project, policy.prefix)
     shared = said.shared_prefixes
     return replace(
         policy,

@@ -189,7 +189,7 @@ def _with_team(document: Mapping[str, Any], policy: Policy | None) -> Mapping[st
     """
     if policy is None or policy.team is None:
         return document
-    account = team_account(policy.team, policy.project)
+    account = team_account(policy.team, policy.project, policy.prefix)
     output = {"prefix_uri": policy.models_uri, **document.get("output", {})}
     return {"service_account": account, **document, "output": output}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from trainmaster.orchestrator.core.job_names import JobKind, location_name
-from trainmaster.orchestrator.core.names import MODEL_LABEL, RUN_LABEL
+from trainmaster.orchestrator.core.names import DEPLOYMENT_LABEL, MODEL_LABEL, RUN_LABEL
 from trainmaster.orchestrator.core.requests.placeholders import text_with_values
 from trainmaster.orchestrator.core.requests.script import VARIABLE, run_command
 from trainmaster.orchestrator.core.requests.spec import (
@@ -44,12 +44,20 @@ class Target:
 
     Without a `service_account` in either, a job runs as Vertex AI's Custom Code Service Agent, whose role reaches
     every bucket of its project: https://cloud.google.com/vertex-ai/docs/general/custom-service-account
+
+    `deployment` is the deployment's name; several in one project have different ones, and one may have none.
     """
 
     project: str
     region: str
     models_bucket: str
     service_account: str | None = None
+    deployment: str = ""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Those of every job of the deployment."""
+        return {DEPLOYMENT_LABEL: self.deployment} if self.deployment else {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +90,7 @@ def submission_of(run_id: str, spec: JobSpec, target: Target) -> Submission:
         body={
             "displayName": run_id,
             **_work(spec, job_spec),
-            "labels": {**spec.labels, RUN_LABEL: run_id, MODEL_LABEL: spec.model_name},
+            "labels": {**spec.labels, **target.labels, RUN_LABEL: run_id, MODEL_LABEL: spec.model_name},
             **({"encryptionSpec": {"kmsKeyName": spec.encryption_key}} if spec.encryption_key else {}),
         },
     )

@@ -45,7 +45,7 @@ from trainmaster.orchestrator.core.completion.steps import (
     UTILIZATION,
 )
 from trainmaster.orchestrator.core.errors import JobNotFound, PolicyInvalid, ReasonPending, RecordMoved
-from trainmaster.orchestrator.core.job_names import JobKind, job_kind, job_region
+from trainmaster.orchestrator.core.job_names import job_region
 from trainmaster.orchestrator.core.names import RUN_LABEL, STEP_LABEL, is_run_id
 from trainmaster.orchestrator.core.notices.notice import run_retried
 from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_of
@@ -73,7 +73,8 @@ PAUSES_S = (0.5, 1.5, 4.0)
 def complete_from_log(services: Services, hint: JobHint) -> FlowResult:
     """Act on a log entry after reading the job itself. Safe to repeat, and in any order with a launch.
 
-    An entry proves nothing. The next tick finds what is left if an entry reports an end that the job does not confirm
+    An entry proves nothing. One about a job of another deployment or program, or about a trial, costs a read of the ledger,
+    which marks the deployment's own jobs. The next tick finds what is left if an entry reports an end that the job does not confirm
     within seconds, or exceeds the reads that entries about a job may cause: neither is retried.
 
     Raises:
@@ -84,10 +85,12 @@ def complete_from_log(services: Services, hint: JobHint) -> FlowResult:
         message = f"too many entries about job {hint.job_id}: the next tick reads it"
         return FlowResult(message=message, severity="DEBUG")
     try:
-        return _act_on(services, hint)
+        name = services.ledger.find_job(hint.job_id)
+        if name is None:
+            return FlowResult(message=f"job {hint.job_id} was not submitted here", severity="DEBUG")
+        return _act_on(services, hint, services.jobs.read(name))
     except JobNotFound:
-        message = f"there is no job {hint.job_id}; the log entry is not about a job of this service"
-        return FlowResult(message=message, severity="NOTICE")
+        return FlowResult(message=f"job {hint.job_id} no longer exists", severity="NOTICE")
     except ReasonPending:
         raise
     except Exception:
@@ -95,19 +98,13 @@ def complete_from_log(services: Services, hint: JobHint) -> FlowResult:
         raise
 
 
-def _act_on(services: Services, hint: JobHint) -> FlowResult:
-    job = services.jobs.with_id(hint.job_id)
+def _act_on(services: Services, hint: JobHint, job: Job) -> FlowResult:
     run_id = job.labels.get(RUN_LABEL, "")
     held = services.ledger.find(run_id) if is_run_id(run_id) else None
     if held is None:
         return FlowResult(message=f"{job.name} does not belong to any recorded run", severity="NOTICE")
-    services.hint_reads.mark_known(hint.job_id)
     if STEP_LABEL in job.labels:
         return _follow_up(services, held, hint, job)
-    # Each trial runs as a custom job, labelled like its study: its end is not the run's.
-    if job_kind(job.name) is JobKind.CUSTOM and tuning_of(held.record) is not None:
-        message = f"{job.name} is a trial; the end of its study is reported separately"
-        return FlowResult(message=message, run_id=run_id, severity="DEBUG")
     if hint.tells_end:
         job = _wait_for_end(services, hint, job)
     report = EndReport(by="log", insert_id=hint.insert_id, entry_time=hint.entry_time)

@@ -12,7 +12,7 @@ from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied
 from trainmaster.orchestrator.core.completion.model import parse_scores
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.job_names import job_region
-from trainmaster.orchestrator.core.names import evaluation_account
+from trainmaster.orchestrator.core.names import evaluation_account, name_prefix
 from trainmaster.orchestrator.core.requests import evaluation as asked
 from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.spec import spec_from
@@ -97,7 +97,9 @@ def account_target(services: Services, record: RunRecord) -> Target:
     return replace(
         services.target,
         region=job_region(record.job.name) if record.job else services.target.region,
-        service_account=evaluation_account(record.source.team, services.target.project),
+        service_account=evaluation_account(
+            record.source.team, services.target.project, name_prefix(services.target.deployment)
+        ),
     )
 
 

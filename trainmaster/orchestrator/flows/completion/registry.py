@@ -97,7 +97,9 @@ class _Attempt:
             ServiceFailed: the service refused.
         """
         run_id, name, team = self.record.run_id, self.spec.model_name, self.record.source.team
-        versions = self.services.model_registry.versions_of_run(registry_model_id(name, team), run_id)
+        deployment = self.services.target.deployment
+        model_id = registry_model_id(name, team, deployment)
+        versions = self.services.model_registry.versions_of_run(model_id, run_id)
         if versions:
             aliased = align_alias(self.services, name, team) if self.is_champion else None
             is_aliased = aliased is not None and aliased.number in {one.number for one in versions}
@@ -113,7 +115,9 @@ class _Attempt:
                 return Registration(state=RegistrationState.FAILED, error=short_reason(reason))
             if now < known.since + UPLOADED_WITHIN:
                 return replace(known, state=RegistrationState.UPLOADING, error=None)
-        upload = upload_of(self.record, self.spec, self.model, self.files_uri(), self.registry)
+        upload = upload_of(
+            self.record, self.spec, self.model, self.files_uri(), self.registry, deployment=deployment
+        )
         operation = self.services.model_registry.upload(upload, is_first=versions is None)
         return Registration(state=RegistrationState.UPLOADING, operation=operation, since=now)
 
@@ -134,7 +138,7 @@ def align_alias(services: Services, model_name: str, team: str | None) -> ModelV
         ServiceFailed: the service refused.
         GenerationMoved: the document kept changing.
     """
-    model_id = registry_model_id(model_name, team)
+    model_id = registry_model_id(model_name, team, services.target.deployment)
     for _ in range(RACES_MAX):
         champion = services.champions.find(model_name, team)
         if champion is None or champion.current is None:

@@ -89,6 +89,7 @@ class FollowUpJob:
         job = found[0] if found else self._request_job(wanted)
         if not isinstance(job, Job):
             return job
+        self.end.services.ledger.mark_job(job.name)
         self._update(lambda follow_up: None if follow_up.job else replace(follow_up, job=recorded_job(job)))
         self._cancel_others(self._list_jobs(wanted) if is_taken_over else [job])
         return f"{job.name} was submitted"

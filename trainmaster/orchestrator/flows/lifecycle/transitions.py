@@ -4,7 +4,7 @@ A second job of a run is detected and cancelled. It occurs when a function is su
 lease and its submission, and resumes after another attempt has taken over the run. The resumed attempt writes nothing,
 because its record has changed. It submits and then reads the record; the other attempt writes the record and then lists
 the jobs. So at least one of them sees both jobs, in any order. If the resumed attempt crashes in between, the
-reconciler's second check finds its job, or the job's own log does.
+reconciler's second check finds its job, or its list of active jobs does.
 """
 
 from collections.abc import Sequence
@@ -39,6 +39,7 @@ def record_submission(services: Services, held: Held, job: Job, what: str) -> Fl
     Raises:
         RecordMoved: the record names no job.
     """
+    services.ledger.mark_job(job.name)
     known = moves.with_job(held.record, job, now=services.clock.now(), attempt=services.attempt)
     publish_states(services, held.record, known)
     try:

@@ -14,7 +14,13 @@ and …/projects.locations.hyperparameterTuningJobs
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from trainmaster.orchestrator.core.names import MODEL_LABEL, PRIORITY_LABEL, RUN_LABEL, model_name_from
+from trainmaster.orchestrator.core.names import (
+    DEPLOYMENT_LABEL,
+    MODEL_LABEL,
+    PRIORITY_LABEL,
+    RUN_LABEL,
+    model_name_from,
+)
 from trainmaster.orchestrator.core.requests.fields import Fields, copy_keys, inverse, number
 from trainmaster.orchestrator.core.requests.own_document import OwnDocument, Translated, Translation
 from trainmaster.orchestrator.core.requests.spec import SETTINGS
@@ -24,7 +30,7 @@ from trainmaster.orchestrator.core.requests.vertex.study import write_tuning
 
 MODEL_NAME_LABEL = "model_name"
 """The label that names the model; without it the display name does."""
-SERVICE_LABELS = (RUN_LABEL, MODEL_LABEL)
+SERVICE_LABELS = (RUN_LABEL, MODEL_LABEL, DEPLOYMENT_LABEL)
 """Labels of a job that this service submitted; a request that repeats the job is a new run."""
 OUTPUT_ONLY = (
     "name",
@@ -99,7 +105,7 @@ def write_labels(job: Fields, own: OwnDocument, others: Collection[str] = ()) ->
 
 def _run_directory(job: Fields) -> str:
     """The end of the output directory of a job that this service submitted: the run's own; else empty."""
-    run_id, model = map(labels_of(job).get, SERVICE_LABELS)
+    run_id, model = map(labels_of(job).get, (RUN_LABEL, MODEL_LABEL))
     return f"/{model}/{run_id}" if isinstance(run_id, str) and isinstance(model, str) else ""
 
 

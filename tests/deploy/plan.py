@@ -21,8 +21,8 @@ TERRAFORM_BINARY = shutil.which("terraform")
 
 
 @cache
-def plan(*teams: str, ci: str = "null") -> dict[str, Any]:
-    """The locals of trainmaster/deploy/terraform/plan for PROJECT, REGION and NUMBER.
+def plan(*teams: str, ci: str = "null", deployment: str = "") -> dict[str, Any]:
+    """The locals of trainmaster/deploy/terraform/plan for PROJECT, REGION and NUMBER, and the deployment of this name.
 
     Of `teams`, each has a group `<team>@example.com` of members and its own topic. `ci`: the variable, as JSON.
 
@@ -32,7 +32,7 @@ def plan(*teams: str, ci: str = "null") -> dict[str, Any]:
     names = [
         "topology", "topics", "buckets", "builds_bucket", "ledger_days", "repository", "functions", "triggers", "subscriptions", "sinks",
         "schedules", "accounts", "agents", "custom_roles", "grants", "folders", "printed", "metrics", "alerts", "dashboard",
-        "notices", "notice_addresses", "ci_pools", "ci_principals",
+        "notices", "notice_addresses", "ci_pools", "ci_principals", "metric_folder", "title",
     ]  # fmt: skip
     settings = {
         team: {"members": [f"group:{team}@example.com"], "requests_topic": f"trainmaster-requests-{team}"}
@@ -47,6 +47,7 @@ def plan(*teams: str, ci: str = "null") -> dict[str, Any]:
             f"-state={tempfile.gettempdir()}/none.tfstate",
             f"-var=project={PROJECT}",
             f"-var=region={REGION}",
+            f"-var=deployment={deployment}",
             f"-var=project_number={NUMBER}",
             f"-var=teams={json.dumps(settings)}",
             f"-var=notify={json.dumps(NOTIFY)}",

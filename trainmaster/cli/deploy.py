@@ -2,21 +2,13 @@
 
 import click
 
-from trainmaster.cli.verb import deployment_name
-
-_NAME_OPTION = click.option(
-    "--name",
-    default="",
-    callback=deployment_name,
-    metavar="NAME",
-    help="of several deployments in one project, the one that has this name; default: the one without a name",
-)
+from trainmaster.cli.verb import name_option
 
 
 @click.command()
 @click.option("--project", required=True, metavar="ID", help="project id")
 @click.option("--region", required=True, help="for example us-central1")
-@_NAME_OPTION
+@name_option
 @click.option("--check", is_flag=True, help="only report what would prevent the deployment")
 @click.option(
     "--plan", is_flag=True, help="show what would change; only enables two APIs and creates the state bucket"
@@ -38,7 +30,7 @@ def deploy(*, project: str, region: str, name: str, check: bool, plan: bool) -> 
 @click.command()
 @click.option("--project", required=True, metavar="ID", help="project id")
 @click.option("--region", required=True, help="where it is deployed")
-@_NAME_OPTION
+@name_option
 @click.option(
     "--delete-buckets", is_flag=True, help="also delete every request, record, model and Terraform's state"
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from trainmaster.cli.verb import context_of, deployment_name
+from trainmaster.cli.verb import context_of, name_option
 from trainmaster.resources import TOPOLOGY
 
 
@@ -13,7 +13,7 @@ from trainmaster.resources import TOPOLOGY
 @click.option("--state", type=Path, metavar="DIR", help="the running local stack on this folder")
 @click.option("--project", metavar="ID", help="the project in Google Cloud")
 @click.option("--region", help="the deployment's region")
-@click.option("--name", default="", callback=deployment_name, metavar="NAME", help="its name, if it has one")
+@name_option
 @click.option(
     "--topology",
     type=Path,

@@ -91,14 +91,21 @@ def chosen_team() -> str | None:
     return named or os.environ.get(TEAM_VARIABLE) or None
 
 
-def deployment_name(_: click.Context, __: click.Parameter, names: Any) -> Any:  # Any: one or several
-    """Click's callback for names of deployments."""
-    for name in [names] if isinstance(names, str) else names:
-        if name and not is_deployment_name(name):
-            raise click.BadParameter(f"{name!r} is not the name of a deployment: expected {DEPLOYMENT_FORM}.")
-    return names
+class DeploymentName(click.ParamType):
+    """The name of a deployment; empty for the one without a name."""
+
+    name = "NAME"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The value itself, if it is such a name."""
+        if value and not is_deployment_name(value):
+            self.fail(f"{value!r} is not the name of a deployment: expected {DEPLOYMENT_FORM}.", param, ctx)
+        return value
 
 
+name_option = click.option(
+    "--name", type=DeploymentName(), default="", help="the deployment's, if it has one"
+)
 context_option = click.option(
     "--context", metavar="NAME", help="local, local:DIR or PROJECT/REGION; default: the current one"
 )

@@ -15,15 +15,7 @@ from trainmaster.client.context import context_in_cloud
 from trainmaster.client.deployment import deployment_document
 from trainmaster.client.submission.terms import read_policy
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
-from trainmaster.resources import (
-    DEPLOY,
-    IMPORTED_FROM,
-    ROOT,
-    TOPOLOGY,
-    NotATopology,
-    parse_topology,
-    parse_yaml,
-)
+from trainmaster.resources import DEPLOY, IMPORTED_FROM, ROOT, NotATopology, parse_topology, parse_yaml
 
 if TYPE_CHECKING:
     from trainstack.stack.stack import Product
@@ -32,16 +24,10 @@ if TYPE_CHECKING:
 BESIDE_MAX = 4
 
 
-def product_of(
-    topology: "Topology", functions: Path | None, *, welcome: str, beside: Sequence["Topology"] = ()
-) -> "Product":
-    """What runs on a stack with this topology, and the topologies of other deployments `beside` it.
-
-    `functions`: the source folder, unless this version's own is staged.
-    """
+def product_of(topologies: Sequence["Topology"], functions: Path | None, *, welcome: str) -> "Product":
+    """What runs on a stack with these topologies. `functions`: the source folder, unless this version's own is staged."""
     from trainstack.stack.stack import Product
 
-    topologies = (topology, *beside)
     news = News(partial(print, flush=True))
 
     def announce() -> str:
@@ -59,7 +45,7 @@ def product_of(
         images={each.images["trainer"]: ROOT for each in topologies if (ROOT / "Dockerfile").is_file()},
         permissions=DEPLOY / "permissions.yaml",
         machines=ROOT / "functions" / "policy.yaml",
-        teams=read_teams(policy_path(topology, functions or ROOT / "functions")),
+        teams=read_teams(policy_path(topologies[0], functions or ROOT / "functions")),
         publish=partial(_publish_deployments, topologies),
         show=show,
         announce=announce,
@@ -84,26 +70,15 @@ def read_topology(path: Path, *, project: str, region: str, deployment: str = ""
     return topology_from(loaded, path, project=project, region=region)
 
 
-def topologies_beside(topology: "Topology", path: Path, names: Sequence[str]) -> list["Topology"]:
-    """The topologies of the deployments of these names in the same project, with the first one's policy.
-
-    Raises:
-        BadTopologyError: a name is repeated, there are more than BESIDE_MAX, or the file gives two of them a common name.
-    """
+def read_topologies(path: Path, names: Sequence[str], *, project: str, region: str) -> list["Topology"]:
+    """Those of the deployment without a name and of others, by their names. Errors are those of `read_topology`."""
     from trainstack.stack.errors import BadTopologyError
 
-    if len(names) > BESIDE_MAX or len(set(names)) < len(names):
-        raise BadTopologyError(
-            f"--name: expected at most {BESIDE_MAX} different names, found {', '.join(names)}."
-        )
-    place = {"project": topology.project, "region": topology.region}
-    found = [read_topology(path, **place, deployment=name) for name in names]
-    if found and {*topology.buckets.values()} & {*found[0].buckets.values()}:
-        raise BadTopologyError(
-            f"{path}: --name needs a topology whose names have ${{prefix}}, as {TOPOLOGY}."
-        )
-    policy = {key: text for key, text in topology.environment.items() if key == "TRAINMASTER_POLICY"}
-    return [replace(each, environment={**each.environment, **policy}) for each in found]
+    found = [read_topology(path, project=project, region=region, deployment=name) for name in ("", *names)]
+    if len({each.buckets["ledger"] for each in found}) < len(found) or len(names) > BESIDE_MAX:
+        allowed = f"at most {BESIDE_MAX} different names, and a topology whose names have ${{prefix}}"
+        raise BadTopologyError(f"--name {', '.join(names)} with {path}: expected {allowed}.")
+    return found
 
 
 def with_policy(topology: "Topology", policy: Path) -> "Topology":

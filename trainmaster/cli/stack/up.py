@@ -4,7 +4,6 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
@@ -16,7 +15,7 @@ from trainmaster.cli.exits import stop_for
 from trainmaster.cli.stack.console import OFF, READ, WRITE, announced_console
 from trainmaster.cli.stack.options import images_by_uri, state_option
 from trainmaster.cli.submit.first_commands import first_commands
-from trainmaster.cli.verb import deployment_name
+from trainmaster.cli.verb import DeploymentName
 from trainmaster.client.context import settings_folder
 from trainmaster.partial_import import VERTEX_CLIENT, import_parts_of
 from trainmaster.resources import TOPOLOGY
@@ -64,12 +63,7 @@ class _KeepsWords(click.Command):
 )
 @click.option("--region", default="us-central1", show_default=True, help="the region")
 @click.option(
-    "--name",
-    "names",
-    callback=deployment_name,
-    multiple=True,
-    metavar="NAME",
-    help="also run a deployment of this name in the project, beside the one without a name; repeatable",
+    "--name", type=DeploymentName(), multiple=True, help="run a deployment of this name, too; repeatable"
 )
 @click.option(
     "--port-base",
@@ -162,15 +156,15 @@ def up(
     # Otherwise grpc's core logs every connection that a stop closes to the terminal; it reads this at import.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     import_parts_of(*VERTEX_CLIENT)  # the services need Vertex AI's messages, and none of its clients
-    from trainmaster.cli.stack.product import read_topology, topologies_beside, with_policy
+    from trainmaster.cli.stack.product import read_topologies, with_policy
     from trainstack.stack.state import StateFolder, owner_of, refuse_other_project
 
     options = _options(given)
     options.check()
-    topology = read_topology(given["topology"] or TOPOLOGY, project=options.project, region=options.region)
+    path, project, region = given["topology"] or TOPOLOGY, options.project, options.region
+    topologies = read_topologies(path, given["name"], project=project, region=region)
     if given["policy"]:
-        topology = with_policy(topology, given["policy"])
-    beside = topologies_beside(topology, given["topology"] or TOPOLOGY, given["names"])
+        topologies = [with_policy(each, given["policy"]) for each in topologies]
     if owner_of(options.state) is None:
         refuse_other_project(options.state, options.project, options.region)
     if detach:
@@ -178,13 +172,13 @@ def up(
 
         words = [word for word in call.meta[_WORDS] if word != "--detach"]
         return detach_stack(options.state, words)
-    return _run(options, [topology, *beside], StateFolder(options.state), console)
+    return _run(options, topologies, StateFolder(options.state), console)
 
 
 def _run(
-    options: "StackOptions", topologies: Sequence["Topology"], state: "StateFolder", access: str
+    options: "StackOptions", topologies: list["Topology"], state: "StateFolder", access: str
 ) -> NoReturn:
-    """Run the stack with the deployments of these topologies, and end this process: nothing is left to clean up, and Python takes a second to unload libraries."""
+    """Run the stack, and end this process: nothing is left to clean up, and Python takes a second to unload libraries."""
     from trainstack.stack.errors import StackRefusedError
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
@@ -194,19 +188,17 @@ def _run(
         from trainmaster.cli.stack.product import product_of, with_secrets
         from trainstack.stack.stack import run_until_stopped
 
-        topology, *beside = (with_secrets(each, options.state) for each in topologies)
+        topologies = [with_secrets(each, options.state) for each in topologies]
         run_until_stopped(
             options,
-            topology,
+            topologies[0],
             state,
             settings=settings_folder(),
-            product=product_of(
-                topology, options.functions, welcome=welcome_text(options.state), beside=beside
-            ),
-            beside=beside,
+            product=product_of(topologies, options.functions, welcome=welcome_text(options.state)),
+            beside=topologies[1:],
             console=console,
         )
-        _say_unfinished(options.state, topology.buckets.get("ledger", ""))
+        _say_unfinished(options.state, topologies[0].buckets.get("ledger", ""))
     except StackRefusedError as refusal:
         stop = stop_for(refusal)
         status = stop.status if stop else 1

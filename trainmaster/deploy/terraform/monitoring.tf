@@ -3,7 +3,7 @@
 resource "google_logging_metric" "line" {
   for_each = module.plan.metrics
 
-  name        = "trainmaster/${var.deployment == "" ? "" : "${var.deployment}/"}${each.key}"
+  name        = "${module.plan.metric_folder}${each.key}"
   description = each.value.what
   filter      = "${module.plan.printed} AND ${each.value.filter}"
 

@@ -147,19 +147,14 @@ class Ledger(Store):
         self.objects.delete(self.bucket, names.marker_object(run_id))
 
     def mark_job(self, job_name: str) -> None:
-        """Note that the job was submitted here: log entries about others are left alone. Safe to repeat.
-
-        Without the mark, the next tick finds the job's end, so a write that fails is not repeated.
-        """
+        """Note that the job was submitted here. Without the mark, which is tried once, the next tick finds the job's end."""
         with suppress(errors.ServiceFailed):
             self._mark(names.job_mark_object(job_id(job_name)), content=job_name.encode())
 
     def find_job(self, job_id: str) -> str | None:
         """The name of the job that was submitted here and has this id; None for all others."""
-        with suppress(errors.ObjectTooLarge):
-            stored = self._find(names.job_mark_object(job_id), MAX_MARK_BYTES)
-            return stored and stored.content.decode()
-        return None
+        stored = self._find_bounded(names.job_mark_object(job_id), MAX_MARK_BYTES)
+        return stored.content.decode() or None if stored else None
 
     def active(self) -> tuple[Sequence[Marker], bool]:
         """The first ACTIVE_MAX marked runs, by id, and whether there are further ones."""

@@ -61,7 +61,8 @@ locals {
   }
 
   # Of log-based metrics, `trainmaster/METRIC` or `trainmaster/NAME/METRIC`, as queries write them.
-  metric_prefix = "trainmaster_${local.role_prefix}"
+  metric_folder = "trainmaster/${replace(local.prefix, "-", "/")}"
+  metric_prefix = replace(local.metric_folder, "/", "_")
   services      = join("|", values(local.functions)[*].name)
 }
 

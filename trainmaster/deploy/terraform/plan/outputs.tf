@@ -43,6 +43,11 @@ output "triggers" {
   description = "Triggers, each with the events that it matches and the function that it calls."
 }
 
+output "metric_folder" {
+  value       = local.metric_folder
+  description = "How the names of log-based metrics begin."
+}
+
 output "title" {
   value       = local.title
   description = "How the titles of alerts, channels and the dashboard begin."

@@ -54,11 +54,6 @@ class Target:
     service_account: str | None = None
     deployment: str = ""
 
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """Those of every job of the deployment."""
-        return {DEPLOYMENT_LABEL: self.deployment} if self.deployment else {}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Submission:
@@ -73,6 +68,7 @@ class Submission:
 def submission_of(run_id: str, spec: JobSpec, target: Target) -> Submission:
     """The one submission of this run; the same run and spec give the same value."""
     environment = spec.cluster.replica_environment
+    own = {DEPLOYMENT_LABEL: target.deployment} if target.deployment else {}
     job_spec: dict[str, object] = {
         "workerPoolSpecs": [_pool(pool, environment, run_id) for pool in spec.cluster.pools],
         "baseOutputDirectory": {"outputUriPrefix": spec.output_uri(run_id, target.models_bucket)},
@@ -90,7 +86,7 @@ def submission_of(run_id: str, spec: JobSpec, target: Target) -> Submission:
         body={
             "displayName": run_id,
             **_work(spec, job_spec),
-            "labels": {**spec.labels, **target.labels, RUN_LABEL: run_id, MODEL_LABEL: spec.model_name},
+            "labels": {**spec.labels, **own, RUN_LABEL: run_id, MODEL_LABEL: spec.model_name},
             **({"encryptionSpec": {"kmsKeyName": spec.encryption_key}} if spec.encryption_key else {}),
         },
     )

@@ -56,17 +56,17 @@ format: $(STAMP) ## fix lint and format the sources
 stage: $(STAMP) ## the Cloud Functions source directory as it is deployed, in build/functions
 	$(PY) -m trainmaster.deploy.stage build/functions
 
-deploy: $(STAMP) ## deploy to a project, checks first: make deploy PROJECT=… REGION=… [PLAN=1 | CHECK=1]
+deploy: $(STAMP) ## deploy to a project, checks first: make deploy PROJECT=… REGION=… [DEPLOYMENT=…] [PLAN=1 | CHECK=1]
 	$(if $(and $(PROJECT),$(REGION)),,$(error Set PROJECT and REGION: make deploy PROJECT=my-project REGION=us-central1))
-	@$(PY) -m trainmaster deploy --project '$(PROJECT)' --region '$(REGION)' $(if $(CHECK),--check) $(if $(PLAN),--plan)
+	@$(PY) -m trainmaster deploy --project '$(PROJECT)' --region '$(REGION)'$(if $(DEPLOYMENT), --name '$(DEPLOYMENT)') $(if $(CHECK),--check) $(if $(PLAN),--plan)
 
 undeploy: $(STAMP) ## remove the deployment; the buckets only with BUCKETS=delete
 	$(if $(and $(PROJECT),$(REGION)),,$(error Set PROJECT and REGION: make undeploy PROJECT=my-project REGION=us-central1))
-	@$(PY) -m trainmaster undeploy --project '$(PROJECT)' --region '$(REGION)' $(if $(filter delete,$(BUCKETS)),--delete-buckets)
+	@$(PY) -m trainmaster undeploy --project '$(PROJECT)' --region '$(REGION)'$(if $(DEPLOYMENT), --name '$(DEPLOYMENT)') $(if $(filter delete,$(BUCKETS)),--delete-buckets)
 
 doctor: $(STAMP) ## test every part of a deployment: make doctor PROJECT=… REGION=…, or STATE=.trainmaster
 	$(if $(or $(STATE),$(and $(PROJECT),$(REGION))),,$(error Set PROJECT and REGION: make doctor PROJECT=my-project REGION=us-central1, or STATE=.trainmaster for the local stack))
-	@$(PY) -m trainmaster doctor $(if $(STATE),--state '$(STATE)',--project '$(PROJECT)' --region '$(REGION)')
+	@$(PY) -m trainmaster doctor $(if $(STATE),--state '$(STATE)',--project '$(PROJECT)' --region '$(REGION)')$(if $(DEPLOYMENT), --name '$(DEPLOYMENT)')
 
 first-day: $(STAMP) ## deploy, run four small jobs, save what is answered: make first-day PROJECT=… [YES=1], or STATE=.trainmaster
 	$(if $(or $(STATE),$(PROJECT)),,$(error Set PROJECT: make first-day PROJECT=my-project [REGION=us-central1] [FIXTURES=build/first-day] [YES=1], or STATE=.trainmaster for the local stack))

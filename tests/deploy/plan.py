@@ -17,6 +17,8 @@ NOTIFY: dict[str, dict[str, Any]] = {
     "mail": {"to": ["a@example.com", "b@example.com"]},
 }
 """Receivers of notices, two with the same secret."""
+DATA_BUCKETS = ["elsewhere-data"]
+"""Of another project."""
 TERRAFORM_BINARY = shutil.which("terraform")
 
 
@@ -32,7 +34,7 @@ def plan(*teams: str, ci: str = "null", deployment: str = "") -> dict[str, Any]:
     names = [
         "topology", "topics", "buckets", "builds_bucket", "ledger_days", "repository", "functions", "triggers", "subscriptions", "sinks",
         "schedules", "accounts", "agents", "custom_roles", "grants", "folders", "printed", "metrics", "alerts", "dashboard",
-        "notices", "notice_addresses", "ci_pools", "ci_principals", "metric_folder", "title",
+        "notices", "notice_addresses", "ci_pools", "ci_principals", "metric_folder", "title", "data_grants",
     ]  # fmt: skip
     settings = {
         team: {"members": [f"group:{team}@example.com"], "requests_topic": f"trainmaster-requests-{team}"}
@@ -52,6 +54,7 @@ def plan(*teams: str, ci: str = "null", deployment: str = "") -> dict[str, Any]:
             f"-var=teams={json.dumps(settings)}",
             f"-var=notify={json.dumps(NOTIFY)}",
             f"-var=ci={ci}",
+            f"-var=data_buckets={json.dumps(DATA_BUCKETS)}",
         ],
         input=f"jsonencode({{{wanted}}})",
         cwd=TERRAFORM / "plan",

@@ -12,7 +12,7 @@ from tests.deploy.reach import Call, calls_of
 from trainmaster.cli.stack.product import read_topology
 from trainmaster.deploy.names import permissions
 from trainmaster.orchestrator.core.events.self_test import SELF_TEST_PREFIX
-from trainmaster.orchestrator.core.names import STARTED_PREFIX, cap_object
+from trainmaster.orchestrator.core.names import JOBS_PREFIX, STARTED_PREFIX, cap_object
 from trainmaster.orchestrator.core.notices.deliveries import DELIVERIES_PREFIX
 from trainmaster.orchestrator.settings import LEASE_MARGIN, settings_from
 from trainstack.events.backoff import Backoff
@@ -189,7 +189,10 @@ def test_marks_in_the_ledger_stay_for_as_long_as_they_count() -> None:
         SELF_TEST_PREFIX,
         f"{PurePosixPath(caps).parent}/",
         DELIVERIES_PREFIX,
+        JOBS_PREFIX,
     }
+    # Later ends are found by the tick.
+    assert days[JOBS_PREFIX] > timedelta(days=30)
     # A mark of a day's first minute still counts in its last, and a delivery may count towards the previous day.
     assert days[STARTED_PREFIX] > timedelta(days=2)
     assert days[SELF_TEST_PREFIX] > timedelta(days=1)

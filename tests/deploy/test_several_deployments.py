@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.deploy.cloud import PROJECT as CLOUD_PROJECT
 from tests.deploy.cloud import REGION as CLOUD_REGION
 from tests.deploy.cloud import Cloud, managed, terraform_said
-from tests.deploy.plan import NUMBER, PROJECT, REGION, TERRAFORM_BINARY, plan
+from tests.deploy.plan import DATA_BUCKETS, NUMBER, PROJECT, REGION, TERRAFORM_BINARY, plan
 from trainmaster.deploy.existing import Existing, ExistingBucket, ExistingRole
 from trainmaster.deploy.names import Names, names_of
 from trainmaster.deploy.preflight import conclusions_from
@@ -54,8 +54,8 @@ def known_names(names: Names) -> set[tuple[str, str]]:
 @pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")
 @pytest.mark.parametrize("name", ["", "stage", "abcdef"])
 def test_the_checks_know_every_name_that_terraform_gives(name: str) -> None:
-    planned = {each for each in names_in(plan(deployment=name)) if each[0] != "dashboard"}
-    assert known_names(names_of(PROJECT, REGION, name)) == planned
+    names, planned = names_of(PROJECT, REGION, name), plan(deployment=name)
+    assert known_names(names) | {("dashboard", names.title)} == names_in(planned)
 
 
 @pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")
@@ -102,7 +102,7 @@ def test_an_account_of_any_team_has_an_id_that_is_allowed_and_its_own(name: str,
 
 def existing_of(names: Names) -> Existing:
     """A project with everything of that deployment."""
-    named: dict[str, dict[str, str]] = {kind: dict.fromkeys(found, "Trainmaster: x") for kind, found in names.taken.items()}  # fmt: skip
+    named: dict[str, dict[str, str]] = {kind: dict.fromkeys(found, f"{names.title}: x") for kind, found in names.taken.items()}  # fmt: skip
     buckets = {name: ExistingBucket(name=name, location=REGION, project_number=NUMBER) for name in names.buckets.values()}  # fmt: skip
     roles = {name: ExistingRole(title=title) for name, title in names.roles.items()}
     return Existing(project_number=NUMBER, buckets=buckets, roles=roles, named=named, made={})
@@ -173,3 +173,18 @@ def test_a_name_that_none_can_have_is_refused_and_nothing_is_asked(
     ran = cloud.run(verb, "--name", name)
     assert (ran.status, ran.asked) == (REFUSED, ())
     assert f"{name!r} is not the name of a deployment: expected 1 to 6 lower-case letters" in ran.err
+
+
+@pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")
+def test_who_reads_the_data_bucket_reads_those_of_other_projects_and_no_team_does() -> None:
+    planned = plan(*TEAMS)
+    readers = {
+        grant["account"]
+        for grant in planned["grants"]["bucket"].values()
+        if (grant["name"], grant["role"]) == ("data", "roles/storage.objectViewer")
+    }
+    assert {"trainer", "eval", "on-tick"} <= readers
+    expected = {"role": "roles/storage.objectViewer", "bucket": DATA_BUCKETS[0]}
+    found = planned["data_grants"].values()
+    assert sorted(found, key=str) == sorted(({**expected, "account": each} for each in readers), key=str)
+    assert not [each for each in found if "vision" in each["account"]]

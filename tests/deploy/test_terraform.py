@@ -53,9 +53,13 @@ def test_nothing_is_named_in_the_configuration_that_the_topology_names() -> None
 
 
 def test_every_grant_is_made_from_the_table_but_three() -> None:
-    """The writer of a sink is known only with the sink, keys where one is given, and jobs of CI are not accounts."""
-    apart = {"google_pubsub_topic_iam_member.sink", "google_kms_crypto_key_iam_member.agent"}
-    apart.add("google_service_account_iam_member.ci")
+    """The writer of a sink is known only with the sink, keys where some are given, and jobs of CI are not accounts."""
+    apart = {
+        "google_pubsub_topic_iam_member.sink",
+        "google_kms_crypto_key_iam_member.agent",
+        "google_kms_crypto_key_iam_member.agent_of_jobs",
+        "google_service_account_iam_member.ci",
+    }
     for each in blocks():
         if MEMBERS.search(each.type) and f"{each.type}.{each.name}" not in apart:
             assert each.body["role"] == "${each.value.role}", str(each)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.deploy.cloud import NUMBER, PROGRAMS, PROJECT, REGION, ROOT, Cloud, Ran, managed, terraform_said
 from tests.deploy.hcl import bare, block, loaded
-from trainmaster.deploy.names import ACCOUNT_TITLE, account_email, names_of
+from trainmaster.deploy.names import account_email, names_of
 from trainmaster.deploy.terraform_cli import LOCK, terraform_for
 from trainmaster.deploy.up import REFUSED
 
@@ -167,7 +167,9 @@ def test_terraform_imports_everything_that_undeploy_leaves_and_deploy_takes_over
 
 
 def test_an_account_is_recognised_by_the_title_that_terraform_gives_it() -> None:
-    assert bare(block("google_service_account", "account")["display_name"]).startswith(ACCOUNT_TITLE)
+    assert bare(block("google_service_account", "account")["display_name"]).startswith(
+        "${module.plan.title}: "
+    )
 
 
 def test_a_topic_for_image_pushes_that_others_made_is_used_as_it_is(cloud: Cloud) -> None:
@@ -312,12 +314,13 @@ def test_undeploying_in_the_wrong_region_removes_nothing(cloud: Cloud) -> None:
     assert "the deployment is in europe-west4" in ran.err
 
 
-def test_make_passes_its_variables_to_the_command(cloud: Cloud) -> None:
+@pytest.mark.parametrize(("given", "named"), [([], ""), (["DEPLOYMENT=stage"], " --name 'stage'")])
+def test_make_passes_its_variables_to_the_command(given: list[str], named: str) -> None:
     message = subprocess.run(
-        ["make", "-n", "deploy", f"PROJECT={PROJECT}", f"REGION={REGION}", "CHECK=1"],
+        ["make", "-n", "deploy", f"PROJECT={PROJECT}", f"REGION={REGION}", "CHECK=1", *given],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert f"-m trainmaster deploy --project '{PROJECT}' --region '{REGION}' --check" in message.stdout
+    assert f"-m trainmaster deploy --project '{PROJECT}' --region '{REGION}'{named} --check" in message.stdout
     missing = subprocess.run(["make", "-n", "deploy"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert missing.returncode != 0
     assert "Set PROJECT and REGION" in missing.stderr

@@ -9,8 +9,6 @@ from typing import Any
 from trainmaster.orchestrator.core.names import account_email, name_prefix
 from trainmaster.resources import DEPLOY, ROOT, TOPOLOGY, parse_topology, parse_yaml
 
-ACCOUNT_TITLE = "Trainmaster: "
-"""How the display name of each account begins, in trainmaster/deploy/terraform/accounts.tf; a test compares them."""
 METRICS = (
     *("behind", "ends", "mistakes", "not_started", "quarantined"),
     *("refusals", "refused", "unreconciled", "waits"),
@@ -46,6 +44,11 @@ class Names:
     teams: Mapping[str, Mapping[str, Any]]
     notify: Mapping[str, Mapping[str, Any]]
     taken: Mapping[str, frozenset[str]]
+
+    @property
+    def title(self) -> str:
+        """How the display name of each account begins, before `: `; Terraform's local `title`, as a test says."""
+        return f"Trainmaster {self.deployment}".rstrip()
 
     @property
     def state_bucket(self) -> str:

@@ -8,7 +8,6 @@ from shutil import which
 from trainmaster.deploy.existing import Existing, ExistingRole, find_existing
 from trainmaster.deploy.gcloud import GcloudFailed, describe_resource, gcloud
 from trainmaster.deploy.names import (
-    ACCOUNT_TITLE,
     SETTINGS,
     Names,
     building_regions,
@@ -249,7 +248,7 @@ def _left_accounts(names: Names, existing: Existing) -> dict[str, str]:
     return {
         name: email
         for name, email in names.accounts.items()
-        if there.get(email, "").startswith(ACCOUNT_TITLE) and email not in made
+        if there.get(email, "").startswith(f"{names.title}: ") and email not in made
     }
 
 

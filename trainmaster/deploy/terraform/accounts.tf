@@ -13,7 +13,7 @@ resource "google_service_account" "account" {
   for_each = module.plan.accounts
 
   account_id   = each.value.id
-  display_name = "Trainmaster: ${each.value.what}"
+  display_name = "${module.plan.title}: ${each.value.what}"
   # That of a team which the policy no longer names stays too.
   deletion_policy = "ABANDON"
 
@@ -86,6 +86,14 @@ resource "google_storage_bucket_iam_member" "bucket" {
   member = local.members[each.value.account]
 
   depends_on = [google_project_iam_custom_role.role]
+}
+
+resource "google_storage_bucket_iam_member" "data" {
+  for_each = module.plan.data_grants
+
+  bucket = each.value.bucket
+  role   = each.value.role
+  member = local.members[each.value.account]
 }
 
 # A role on a managed folder covers the objects whose names begin with the folder's, and no others of its bucket.

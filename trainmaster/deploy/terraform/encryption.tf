@@ -21,6 +21,18 @@ resource "google_project_service_identity" "encrypting" {
   depends_on = [time_sleep.apis]
 }
 
+# Vertex AI encrypts what a job keeps with the key that its request names.
+# Source: https://cloud.google.com/vertex-ai/docs/general/cmek
+resource "google_kms_crypto_key_iam_member" "agent_of_jobs" {
+  for_each = var.job_keys
+
+  crypto_key_id = each.value
+  role          = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
+  member        = "serviceAccount:${module.plan.agents["aiplatform"]}"
+
+  depends_on = [google_project_service_identity.agent]
+}
+
 resource "google_kms_crypto_key_iam_member" "agent" {
   for_each = toset(local.encrypting)
 

@@ -88,6 +88,23 @@ variable "watched_buckets" {
   description = "Other buckets that rules watch. They must be in var.region, and the accounts of training jobs need read access to them."
 }
 
+variable "data_buckets" {
+  type        = set(string)
+  default     = []
+  description = "Other buckets, of any project, that the functions and the jobs without a team may read as they read the deployment's data bucket."
+}
+
+variable "job_keys" {
+  type        = set(string)
+  default     = []
+  description = "Keys, of any project, that requests name for their jobs: projects/P/locations/REGION/keyRings/R/cryptoKeys/K. Vertex AI's service agent may use them."
+
+  validation {
+    condition     = alltrue([for key in var.job_keys : can(regex("^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$", key))])
+    error_message = "Each of job_keys must be a key's full resource name, projects/P/locations/REGION/keyRings/R/cryptoKeys/K."
+  }
+}
+
 variable "teams" {
   type        = map(object({ members = optional(set(string), []), requests_topic = optional(string) }))
   default     = {}

@@ -64,6 +64,7 @@ module "plan" {
   deployment      = var.deployment
   project_number  = data.google_project.this.number
   watched_buckets = var.watched_buckets
+  data_buckets    = var.data_buckets
   teams           = var.teams
   notify          = var.notify
   policy_keys     = var.policy_keys

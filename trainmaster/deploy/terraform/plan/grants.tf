@@ -141,6 +141,14 @@ locals {
     )
   }
 
+  # Who reads the data bucket also reads those of `data_buckets`. A team's account is not among them: it reads its folder.
+  data_grants = merge([
+    for bucket in var.data_buckets : {
+      for key, grant in local.grants.bucket : "${bucket}/${grant.account}" => { bucket = bucket, account = grant.account, role = grant.role }
+      if grant.name == "data" && grant.role == "roles/storage.objectViewer"
+    }
+  ]...)
+
   # Managed folders of the deployment and its teams, by bucket and name.
   folders = merge({
     for grant in local.each_grant :

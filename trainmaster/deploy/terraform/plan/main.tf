@@ -33,6 +33,12 @@ variable "watched_buckets" {
   description = "Buckets outside the deployment that rules watch."
 }
 
+variable "data_buckets" {
+  type        = set(string)
+  default     = []
+  description = "Buckets outside the deployment that its functions and jobs read."
+}
+
 variable "teams" {
   type        = map(object({ members = optional(set(string), []), requests_topic = optional(string) }))
   default     = {}

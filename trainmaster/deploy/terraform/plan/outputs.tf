@@ -83,6 +83,11 @@ output "grants" {
   description = "Grants by kind of resource, each with its account, role and resource name."
 }
 
+output "data_grants" {
+  value       = local.data_grants
+  description = "Grants on buckets outside the deployment, each with its bucket, account and role."
+}
+
 output "outsiders" {
   value       = local.outsiders
   description = "People and groups that are members of teams."

@@ -31,7 +31,6 @@ from tests.narrowing import instance_of, present  # noqa: E402
 from trainmaster.orchestrator.core.admission.prices import prices_from  # noqa: E402
 from trainmaster.orchestrator.core.documents.document import parse_document  # noqa: E402
 from trainmaster.orchestrator.core.errors import ServiceFailed, TrainmasterError  # noqa: E402
-from trainmaster.orchestrator.core.job_names import JobKind, job_region  # noqa: E402
 from trainmaster.orchestrator.core.names import RUN_LABEL  # noqa: E402
 from trainmaster.orchestrator.core.policy.admission import Admission  # noqa: E402
 from trainmaster.orchestrator.core.requests.submission import Submission  # noqa: E402
@@ -104,12 +103,6 @@ class QuotaJobs(CountedJobs):
         job = super().submit(submission)
         self._on_created(job)
         return job
-
-    def with_id(self, job_id: str) -> Job:
-        """As the adapter does it: both kinds in each region, until one has it."""
-        for region in REGIONS[: REGIONS.index(job_region(self._by_id[job_id]))]:
-            self.count(region, "get", len(JobKind))
-        return super().with_id(job_id)
 
 
 class TickClock(ManualClock):

@@ -10,9 +10,10 @@ import pytest
 
 from tests.deploy.cloud import NUMBER, PROGRAMS, PROJECT, REGION, ROOT, Cloud, Ran, managed, terraform_said
 from tests.deploy.hcl import bare, block, loaded
-from trainmaster.deploy.names import account_email, names_of
+from trainmaster.deploy.names import names_of
 from trainmaster.deploy.terraform_cli import LOCK, terraform_for
 from trainmaster.deploy.up import REFUSED
+from trainmaster.orchestrator.core.names import account_email
 
 pytestmark = pytest.mark.slow
 

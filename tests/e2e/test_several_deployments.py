@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -44,6 +45,10 @@ class Deployment:
         found = project.logging.list_entries(filter_=f'logName="{name}" AND {service}')
         lines = [(str(each.severity), str(each.payload.get("message"))) for each in found]
         return [line for line in lines if text in line[1]]
+
+    def has_handled(self, job_id: str) -> bool:
+        """Whether it has looked at the entries of the job's start and end."""
+        return len(self.lines_about(job_id)) > 1
 
 
 @pytest.fixture(scope="module")
@@ -87,10 +92,8 @@ def test_the_same_request_becomes_a_run_a_job_and_a_champion_of_each(
         } == expected
         assert job.job_spec.service_account == f"tm-{each.prefix}trainer@{project.id}.iam.gserviceaccount.com"
         assert record["model"]["uri"].startswith(f"gs://{project.id}-{each.prefix}models/both/")
-        champion = project.eventually(
-            lambda each=each: project.document(each.ledger, "champions/both.json"),
-            "a champion",  # type: ignore[misc]
-        )
+        crowned = partial(project.document, each.ledger, "champions/both.json")
+        champion = project.eventually(crowned, "a champion")
         assert champion["current"]["model_uri"].startswith(f"gs://{project.id}-{each.prefix}champions/")
         assert record["problems"] == []
     assert jobs[0] != jobs[1]
@@ -119,7 +122,7 @@ def test_entries_of_a_strangers_job_cost_no_call_to_vertex_ai_and_are_not_warned
     job = project.vertex.create_custom_job(parent=parent, custom_job=stranger)
     job_id = job.name.rpartition("/")[2]
     for each in deployments:
-        eventually(lambda each=each: len(each.lines_about(job_id)) > 1, "both entries are handled")  # type: ignore[misc]
+        eventually(partial(each.has_handled, job_id), "both entries are handled")
         assert set(each.lines_about(job_id)) == {("DEBUG", f"job {job_id} was not submitted here")}
     assert not [on for on in account(url, "read")["on"] if job_id in on]
 

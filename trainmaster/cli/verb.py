@@ -91,7 +91,7 @@ def chosen_team() -> str | None:
     return named or os.environ.get(TEAM_VARIABLE) or None
 
 
-class DeploymentName(click.ParamType):
+class DeploymentName(click.ParamType):  # type: ignore[type-arg]  # older versions of click have no generic one
     """The name of a deployment; empty for the one without a name."""
 
     name = "NAME"

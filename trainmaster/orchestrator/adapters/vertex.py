@@ -136,11 +136,11 @@ class VertexJobs(RegionalClients):
             created = within(Deadline.after(TIMEOUT_S), create)
         except Exception as error:  # translated or raised again, never swallowed
             region = location_region(submission.parent)
-            called = self._called(region, submission.kind)
+            called = self._collection(region, submission.kind)
             raise _submission_error(error, called) from error
         return job_from(created)
 
-    def _called(self, region: str, kind: JobKind) -> Called:
+    def _collection(self, region: str, kind: JobKind) -> Called:
         return Called(project=self._project, region=region, kind=kind, deployment=self._deployment)
 
     def of_run(self, run_id: str, kind: JobKind, regions: Sequence[str]) -> Sequence[Job]:
@@ -171,7 +171,7 @@ class VertexJobs(RegionalClients):
                 # Another deployment in the project may have a run of the same id, by the same idempotency key.
                 yield from (job for job in jobs if job.labels.get(DEPLOYMENT_LABEL, "") == self._deployment)
             except Exception as error:
-                called = self._called(region, kind)
+                called = self._collection(region, kind)
                 refused = deployment_refused(error, called) if _is_answer(error) else None
                 if refused is not None:
                     raise refused from error

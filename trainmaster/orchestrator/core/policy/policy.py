@@ -235,8 +235,8 @@ def policy_from(document: object, names: Mapping[str, str]) -> Policy:
     if faults := policy_faults(document, names):
         raise ValueError("; ".join(map(str, faults)))
     policy = decoded(Policy, _spelled_out(fill_in(document, names)[0]))
-    own = {name: names.get(name, "") for name in ("models_bucket", "project", "prefix")}
-    return replace(policy, team=None, **own)
+    models_bucket, project, prefix = (names.get(name, "") for name in ("models_bucket", "project", "prefix"))
+    return replace(policy, team=None, models_bucket=models_bucket, project=project, prefix=prefix)
 
 
 def _spelled_out(document: object) -> object:

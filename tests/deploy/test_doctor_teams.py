@@ -156,11 +156,18 @@ def test_what_only_some_policies_need_is_granted_and_expected_only_there(
         return {grant.role.rpartition("/")[2] for grant in expected}
 
     retained = {"retention": {"models": {"keep_last": 3}}, "experiments": ["**"]}
-    asked = {**retained, "registry": {"mode": "champions"}}
+    console = {"console": {"people": {"user:ada@example.com": ["*"]}}}
+    asked = {**retained, **console, "registry": {"mode": "champions"}}
     registry = {"trainmaster_versions", "trainmaster_aliases"}
-    assert roles(None) - roles({}) == {"trainmaster_removals", "trainmaster_experiments", *registry}
-    assert roles(None) - roles({"experiments": ["**"]}) == {"trainmaster_removals", *registry}
-    assert roles(None) - roles({**retained, "registry": {"mode": False}}) == registry
+    assert roles(None) - roles({}) == {
+        "trainmaster_removals",
+        "trainmaster_experiments",
+        "trainmaster_views",
+        *registry,
+    }
+    assert roles(None) - roles({"experiments": ["**"], **console}) == {"trainmaster_removals", *registry}
+    assert roles(None) - roles({**retained, **console, "registry": {"mode": False}}) == registry
     assert roles(asked) == roles(None)
-    assert policy_keys(asked) == set(asked)
+    assert policy_keys(asked) == {*asked, "console.people"}
+    assert policy_keys({"console": {"people": {}}}) == {"console"}
     assert not policy_keys({"experiments": []})

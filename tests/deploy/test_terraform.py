@@ -52,13 +52,15 @@ def test_nothing_is_named_in_the_configuration_that_the_topology_names() -> None
         assert {name for name in named if f'"{name}"' in code} == set(), path.name
 
 
-def test_every_grant_is_made_from_the_table_but_three() -> None:
-    """The writer of a sink is known only with the sink, keys where some are given, and jobs of CI are not accounts."""
+def test_every_grant_is_made_from_the_table_but_some() -> None:
+    """The writer of a sink is known only with the sink; keys and a console where some are given; jobs of CI are not accounts."""
     apart = {
         "google_pubsub_topic_iam_member.sink",
         "google_kms_crypto_key_iam_member.agent",
         "google_kms_crypto_key_iam_member.agent_of_jobs",
         "google_service_account_iam_member.ci",
+        "google_cloud_run_v2_service_iam_member.iap",
+        "google_iap_web_cloud_run_service_iam_member.people",
     }
     for each in blocks():
         if MEMBERS.search(each.type) and f"{each.type}.{each.name}" not in apart:

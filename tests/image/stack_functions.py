@@ -24,10 +24,14 @@ class StackFunctions:
     _one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
 
     def deploy(self, function: str, archive: bytes) -> None:
-        """Return once a process of the function runs on the source in the ZIP archive."""
+        """As `switch`, to the source in the ZIP archive, which is the function's first deployment."""
         source = self.link.with_name(f"source-of-{function}")
         with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
             zipped.extractall(source)
+        self.switch(function, source)
+
+    def switch(self, function: str, source: Path) -> None:
+        """Return once a process of the function runs on the source; the one before ends what it has begun."""
         with self._one_at_a_time:
             point(self.link, source)
             self.project.function_processes(function)[0].terminate()

@@ -11,12 +11,14 @@ from typing import Any
 
 RESOURCES: Mapping[str, str] = {
     "google_artifact_registry_repository": "artifactregistry.Repository",
+    "google_cloud_run_v2_service": "cloudrunv2.Service",
     "google_cloud_run_v2_service_iam_member": "cloudrunv2.ServiceIamMember",
     "google_cloud_scheduler_job": "cloudscheduler.Job",
     "google_cloudfunctions2_function": "cloudfunctionsv2.Function",
     "google_eventarc_trigger": "eventarc.Trigger",
     "google_iam_workload_identity_pool": "iam.WorkloadIdentityPool",
     "google_iam_workload_identity_pool_provider": "iam.WorkloadIdentityPoolProvider",
+    "google_iap_web_cloud_run_service_iam_member": "iap.WebCloudRunServiceIamMember",
     "google_kms_crypto_key_iam_member": "kms.CryptoKeyIAMMember",
     "google_logging_metric": "logging.Metric",
     "google_logging_project_sink": "logging.ProjectSink",

@@ -11,6 +11,7 @@ DATA: Mapping[str, Any] = json.loads((Path(__file__).resolve().parent / "data/pr
 META = frozenset({"for_each", "count", "provider", "depends_on", "lifecycle"})
 """Terraform's own, legal in every resource: https://developer.hashicorp.com/terraform/language/meta-arguments"""
 SINGULAR = {
+    "command": "commands",
     "direct_vpc_network_interface": "direct_vpc_network_interfaces",
     "lifecycle_rule": "lifecycle_rules",
     "matches_prefix": "matches_prefixes",

@@ -20,6 +20,8 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
         "kms_key": "projects/p/locations/r/keyRings/k/cryptoKeys/c",
         "vpc_connector": "projects/p/locations/r/connectors/c",
         "vpc_all_traffic": "true",
+        "console": '{"image": "console:1", "members": ["group:vision@example.com"]}',
+        "policy_keys": '["console"]',
         "alert_emails": '["ops@example.com"]',
         "watched_buckets": '["watched"]',
         "teams": '{"vision": {"members": ["group:vision@example.com"], "requests_topic": "requests-vision"}}',
@@ -34,6 +36,7 @@ NO_BODIES = ("_iam_member", "_bucket_object", "google_project_service", "google_
 
 PROVIDERS_OWN: Mapping[str, str] = {
     "deletion_policy": "whether a removal deletes the resource, is refused, or leaves it",
+    "deletion_protection": "whether a removal deletes the resource or is refused",
     "force_destroy": "whether a removal deletes what is in the bucket or folder first",
 }
 """Arguments of any resource that the provider reads itself and sends to no API, and what they settle.
@@ -86,6 +89,7 @@ SENT: Mapping[str, Sent] = {
     "google_artifact_registry_repository": Sent(
         api="artifactregistry.v1", schema="Repository", left_out=("repository_id",), moved=_repository
     ),
+    "google_cloud_run_v2_service": Sent(api="run.v2", schema="GoogleCloudRunV2Service"),
     "google_cloud_scheduler_job": Sent(api="cloudscheduler.v1", schema="Job"),
     "google_cloudfunctions2_function": Sent(api="cloudfunctions.v2", schema="Function"),
     "google_eventarc_trigger": Sent(

@@ -139,7 +139,10 @@ def policy_keys(policy: Mapping[str, Any]) -> frozenset[str]:
 
 def is_asked(policy: Mapping[str, Any], key: str) -> bool:
     """Whether that key of the policy is set, and its `mode`, if it has one, is not `off`, which YAML reads as false."""
-    value = policy.get(key)
+    *outer, last = key.split(".")
+    for part in outer:
+        policy = policy.get(part) or {}
+    value = policy.get(last)
     return bool(value) and not (isinstance(value, Mapping) and value.get("mode", True) in (False, "off"))
 
 

@@ -19,9 +19,11 @@ from trainmaster.client.errors import ClientRefused
 from trainmaster.web.console import LOCAL_POLL_S, WebConsole
 from trainmaster.web.faults import ConsoleFault, fault_of
 from trainmaster.web.forms import form_of
+from trainmaster.web.iap import IapDoor
 from trainmaster.web.live import Streams, wants_stream
 from trainmaster.web.openapi import description
 from trainmaster.web.pages import SUBJECTS
+from trainmaster.web.people import person_of, refuse_reader
 from trainmaster.web.rendering import main_part, whole_page
 from trainmaster.web.security import Guard, has_token
 from trainmaster.web.source import ConsoleSource
@@ -45,11 +47,16 @@ _FAILED = (
 
 
 def make_app(
-    source: ConsoleSource, *, token: str, is_secret: bool, streams: Streams | None = None
+    source: ConsoleSource,
+    *,
+    token: str,
+    is_secret: bool,
+    streams: Streams | None = None,
+    door: IapDoor | None = None,
 ) -> ASGIApp:
-    """The application. `token` is the session's; `streams` is closed by the server that stops."""
+    """The application. `token` is the session's; `streams` is closed by the server that stops; `door` as of WebConsole."""
     streams = streams or Streams(pause_s=LOCAL_POLL_S)
-    console = WebConsole(source, token=token, is_secret=is_secret, streams=streams)
+    console = WebConsole(source, token=token, is_secret=is_secret, streams=streams, door=door)
     routes: list[Route | Mount] = [
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
         Route(API, _document(lambda: _index(SUBJECTS)), methods=["GET"]),
@@ -94,6 +101,7 @@ def _ask(console: WebConsole, request: Request, form: Mapping[str, str] | None =
         path=dict(request.path_params),
         query=request.query_params,
         form=form or {},
+        person=person_of(request),
     )
 
 
@@ -110,11 +118,11 @@ def _page(console: WebConsole, route: PageRoute) -> Callable[[Request], Any]:
 
         def render() -> tuple[str, bool, int]:
             page, status = _page_or_fault(console, lambda: route.show(_ask(console, request, form)))
-            frame = console.frame(request.url.path)
+            frame = console.frame(request)
             part = main_part if wants_stream(request) else whole_page
             return part(page, frame), page.is_final, status
 
-        if wants_stream(request) and not (await run_in_threadpool(console.frame, request.url.path)).poll_s:
+        if wants_stream(request) and not (await run_in_threadpool(console.frame, request)).poll_s:
             return console.streams.answer(request, render)
         html, _, status = await run_in_threadpool(render)
         return HTMLResponse(html, status)
@@ -161,7 +169,7 @@ def _fault_answer(
     if is_api:
         return JSONResponse({"error": {"status": fault.status, "message": fault.message}}, fault.status)
     page = replace(fault_page(fault), is_final=True)
-    return HTMLResponse(whole_page(page, console.frame(request.url.path)), fault.status)
+    return HTMLResponse(whole_page(page, console.frame(request)), fault.status)
 
 
 def _file(console: WebConsole, route: FileRoute) -> Callable[[Request], Any]:
@@ -200,7 +208,7 @@ def _proposal(console: WebConsole, action: ConsoleAction) -> Callable[[Request],
             page, status = _page_or_fault(
                 console, lambda: _proposal_page(action.propose(_ask(console, request)), request)
             )
-            return whole_page(replace(page, is_final=True), console.frame(request.url.path)), status
+            return whole_page(replace(page, is_final=True), console.frame(request)), status
 
         return HTMLResponse(*await run_in_threadpool(render))
 
@@ -218,7 +226,7 @@ def _action_route(console: WebConsole, action: ConsoleAction, *, is_api: bool) -
     async def answer(request: Request) -> Response:
         try:
             form = await form_of(request)
-            _refuse_strangers(console, request, form, is_api=is_api)
+            await run_in_threadpool(_refuse_strangers, console, request, form, is_api=is_api)
             outcome = await run_in_threadpool(lambda: action.perform(_ask(console, request, form)))
         except Exception as error:
             fault = _known_fault(console, error)
@@ -237,10 +245,12 @@ def _refuse_strangers(
     """Checks that the console may change something, for this request.
 
     Raises:
-        NotAllowed: the console only reads.
+        NotAllowed, NotTheirs: the console only reads, for everyone or for this person.
         OldForm, NoToken: the request, of a page or of a program, lacks the session's token.
     """
-    if not console.source.writable:
+    if (person := person_of(request)) is not None:
+        refuse_reader(console.source, person)
+    elif not console.source.writable:
         raise NotAllowed("This console only reads. To change things in it: trainmaster web --write")
     if has_token(console.token, request.headers, form):
         return

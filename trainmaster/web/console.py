@@ -2,7 +2,11 @@
 
 from contextlib import suppress
 
+from starlette.requests import Request
+
+from trainmaster.web.iap import IapDoor
 from trainmaster.web.live import Streams
+from trainmaster.web.people import person_of, teams_of
 from trainmaster.web.rendering import Frame
 from trainmaster.web.source import ConsoleSource
 
@@ -13,23 +17,37 @@ LOCAL_POLL_S, CLOUD_POLL_S = 0.7, 10.0
 class WebConsole:
     """One console: its source, and the token of its session."""
 
-    def __init__(self, source: ConsoleSource, *, token: str, is_secret: bool, streams: Streams) -> None:
-        """`is_secret`: also reading needs the token, because the data is not on this machine."""
+    def __init__(
+        self,
+        source: ConsoleSource,
+        *,
+        token: str,
+        is_secret: bool,
+        streams: Streams,
+        door: IapDoor | None = None,
+    ) -> None:
+        """`is_secret`: also reading needs the token, because the data is not on this machine.
+
+        With a `door`, every request needs its assertion instead, and the policy says what its person may change.
+        """
         self.source = source
         self.token = token
         self.is_secret = is_secret
         self.streams = streams
+        self.door = door
 
-    def frame(self, path: str) -> Frame:
+    def frame(self, request: Request) -> Frame:
         """What surrounds a page. It never fails: without a stack it says so."""
-        where, is_local = "no stack", True
+        person = person_of(request)
+        where, is_local, writable = "no stack", True, self.source.writable and person is None
         with suppress(Exception):
             where, is_local = self.source.context.title, self.source.is_local
-        writable = self.source.writable
+            writable = self.source.writable if person is None else bool(teams_of(self.source, person))
         return Frame(
             where=where,
             writable=writable,
             token=self.token if writable else "",
             poll_s=0.0 if is_local else CLOUD_POLL_S,
-            path=path,
+            path=request.url.path,
+            person=person.email if person else "",
         )

@@ -65,6 +65,7 @@ _FAULTS = (
     _fault(400, "Wrong body", "trainmaster --help", f"{_WEB}.faults.WrongBody"),
     _fault(403, "Form out of date", "", f"{_WEB}.app.OldForm", f"{_WEB}.app.NoToken"),
     _fault(403, "Not allowed", "trainmaster web --write", f"{_WEB}.app.NotAllowed"),
+    _fault(403, "Not allowed", "", f"{_WEB}.people.NotTheirs"),
     _fault(403, "Not allowed", "trainmaster doctor", f"{_CORE}.Forbidden"),
     _fault(404, "Not found", "trainmaster ls", f"{_CLIENT}.errors.NotFound", f"{_CORE}.NotFound"),
     _fault(413, "Too large", "", f"{_WEB}.forms.TooLarge"),

@@ -44,6 +44,7 @@ class Frame:
         token: the session's, for forms; empty where nothing may be changed.
         poll_s: seconds between two looks at the page; 0 where the server sends changes.
         path: the page's address without the query.
+        person: who is signed in, through Identity-Aware Proxy; empty for the owner of this machine's credentials.
     """
 
     where: str
@@ -51,6 +52,16 @@ class Frame:
     token: str
     poll_s: float
     path: str
+    person: str = ""
+
+    @property
+    def to_write(self) -> str:
+        """What lets the reader change something."""
+        return (
+            "name yourself in the policy's console.people"
+            if self.person
+            else "start the console with trainmaster web --write"
+        )
 
 
 def whole_page(page: ConsolePage, frame: Frame) -> str:

@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote, urlencode, urlsplit
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trainmaster.web.console import WebConsole
+from trainmaster.web.iap import ASSERTION, IapDoor, NotSignedIn
 from trainstack.find import own_hosts
 
 TOKEN_FIELD = "token"  # noqa: S105 - a name
@@ -56,12 +58,14 @@ class Guard:
                 message = {**message, "headers": [*message["headers"], *more]}
             await send(message)
 
-        answer = self._answer(Request(scope))
+        answer = await self._answer(Request(scope))
         await (answer or self._app)(scope, receive, with_headers)
 
-    def _answer(self, request: Request) -> Response | None:
+    async def _answer(self, request: Request) -> Response | None:
         """A refusal, or the redirection that takes the token out of the address; None if the request may continue."""
         console, headers = self._console, request.headers
+        if console.door is not None:
+            return await _signed_answer(console.door, request)
         if refusal := refusal_of(request.method, headers):
             return JSONResponse({"error": {"status": 403, "message": refusal}}, status_code=403)
         given = request.query_params.get("key")
@@ -79,6 +83,22 @@ class Guard:
         return None
 
 
+async def _signed_answer(door: IapDoor, request: Request) -> Response | None:
+    """The refusal of a request without a valid assertion, or of a change from a foreign page; None if it may continue.
+
+    The assertion is for this service alone, so the name in `Host` proves nothing more.
+    """
+    try:
+        request.state.person = await run_in_threadpool(door.person_of, request.headers.getlist(ASSERTION))
+    except NotSignedIn as refused:
+        error = {"status": refused.status, "message": str(refused)}
+        return JSONResponse({"error": error}, status_code=refused.status)
+    own = f"{request.headers.get('x-forwarded-proto', 'http')}://{request.headers.get('host', '')}"
+    if refusal := _foreign_page(request.method, request.headers, own):
+        return JSONResponse({"error": {"status": 403, "message": refusal}}, status_code=403)
+    return None
+
+
 def refusal_of(method: str, headers: Mapping[str, str]) -> str:
     """Why a page from elsewhere may have sent the request; empty if it did not. `headers` are by lower-case name.
 
@@ -88,11 +108,16 @@ def refusal_of(method: str, headers: Mapping[str, str]) -> str:
     host = headers.get("host", "")
     if _hostname(host) not in own_hosts():
         return f"The console answers only to {', '.join(sorted(own_hosts()))}, found Host {host!r}."
+    return _foreign_page(method, headers, f"http://{host}")
+
+
+def _foreign_page(method: str, headers: Mapping[str, str], own: str) -> str:
+    """Why a page of another origin than `own` may have sent the change; empty if it did not."""
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if method in READING:
         return ""
-    if origin not in (None, f"http://{host}") or site not in (None, "same-origin", "none"):
-        return f"Only the console's own pages, http://{host}, may change anything; found Origin {origin!r}."
+    if origin not in (None, own) or site not in (None, "same-origin", "none"):
+        return f"Only the console's own pages, {own}, may change anything; found Origin {origin!r}."
     return ""
 
 

@@ -13,6 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from trainmaster.client.context import Context
 from trainmaster.web.app import make_app
 from trainmaster.web.console import LOCAL_POLL_S
+from trainmaster.web.iap import IapDoor
 from trainmaster.web.live import Streams
 from trainmaster.web.rendering import environment
 from trainmaster.web.source import ConsoleSource
@@ -25,7 +26,7 @@ WAITING_MAX = 100
 """Connections that have no whole request, idle ones included. A browser opens six."""
 
 
-def listening_socket(port: int) -> socket.socket:
+def listening_socket(port: int, host: str = HOST) -> socket.socket:
     """A socket that listens on the port; 0 for any free one.
 
     Raises:
@@ -34,7 +35,7 @@ def listening_socket(port: int) -> socket.socket:
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((HOST, port))
+        listener.bind((host, port))
     except OSError:
         listener.close()
         raise
@@ -49,17 +50,20 @@ def serve(
     writable: bool,
     is_secret: bool,
     token: str | None = None,
+    door: IapDoor | None = None,
     ready: Callable[[str], None],
 ) -> None:
     """Serve until SIGINT or SIGTERM. `ready` gets the address to open, with the token if reading needs it.
 
-    `choose` and `writable` are those of `ConsoleSource`; `is_secret` that of `make_app`; `token` is the session's, by default a
-    new one.
+    `choose` and `writable` are those of `ConsoleSource`; `is_secret` and `door` those of `make_app`; `token` is the session's, by
+    default a new one.
     """
     token = token or secrets.token_urlsafe(24)
     source = ConsoleSource(choose, writable=writable)
     streams = Streams(pause_s=LOCAL_POLL_S)
-    app = make_app(source, token=token, is_secret=is_secret, streams=streams)
+    app = make_app(source, token=token, is_secret=is_secret, streams=streams, door=door)
+    if door is not None and door.in_front is not None:
+        app = door.in_front(app)
     address = f"http://{HOST}:{listener.getsockname()[1]}/"
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, lifespan="off", http=_Impatient, timeout_graceful_shutdown=_GRACE_S, ws="none",

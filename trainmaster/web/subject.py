@@ -9,7 +9,9 @@ from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 
+from trainmaster.client.clients import Clients
 from trainmaster.web.faults import WrongQuery
+from trainmaster.web.people import Person, clients_for
 from trainmaster.web.source import ConsoleSource
 
 _WHOLE = re.compile(r"[0-9]{1,9}")
@@ -28,6 +30,16 @@ class Ask:
     query: QueryParams = field(default_factory=QueryParams)
     form: Mapping[str, str] = field(default_factory=dict)
     """The fields of a form, or of a JSON body, of an action; of repeated ones the last."""
+    person: Person | None = None
+    """Who asks, in a team's console; None where the console acts with the credentials of its only user."""
+
+    def clients_of(self, team: str | None) -> Clients:
+        """The clients for a change of what belongs to this team: the only ones that an action may change something with.
+
+        Raises:
+            NotTheirs: the policy does not let the person act for the team.
+        """
+        return self.source.clients if self.person is None else clients_for(self.source, self.person, team)
 
     def whole(self, name: str, default: int, most: int) -> int:
         """A positive whole number in the query.

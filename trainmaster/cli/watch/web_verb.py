@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -15,8 +16,17 @@ from trainmaster.client.context import NoContext
 
 if TYPE_CHECKING:
     from trainmaster.client.context import Context
+    from trainmaster.web.iap import IapDoor
 
 TOKEN_VARIABLE, TOKEN_MIN_CHARS = "TRAINMASTER_CONSOLE_TOKEN", 24
+LOOPBACK, ANY = "127.0.0.1", "0.0.0.0"  # noqa: S104 - Cloud Run's front end alone reaches the container
+KEYS_VARIABLE = "TRAINMASTER_IAP_KEYS_URL"
+"""The variable with the URL of other keys than Google's, for tests of a door."""
+LOCAL_AUDIENCE = "/projects/0/locations/local/services/console"
+_AUDIENCE, _EMAIL = (
+    re.compile(r"/projects/[0-9]+/locations/[a-z0-9-]+/services/[a-z0-9-]+"),
+    re.compile(r"[^\s@]+@[^\s@]+"),
+)
 _TOKEN = re.compile(rf"[A-Za-z0-9_-]{{{TOKEN_MIN_CHARS},200}}")
 
 
@@ -26,13 +36,30 @@ _TOKEN = re.compile(rf"[A-Za-z0-9_-]{{{TOKEN_MIN_CHARS},200}}")
     "--port", type=click.IntRange(0, 65535), default=0, metavar="PORT", help="default: any free port"
 )
 @click.option("--write", is_flag=True, help="also change things: submit, cancel, fire, replay, roll back")
+@click.option(
+    "--iap-audience", "audience", metavar="AUDIENCE", help="serve a team behind Identity-Aware Proxy"
+)
+@click.option(
+    "--as", "person", metavar="EMAIL", help="as behind Identity-Aware Proxy, on a local stack, as this person"
+)
 @click.option("--listener", type=int, hidden=True, help="a listening socket that `up` has opened")
-def web(context: str | None, port: int, write: bool, listener: int | None) -> int:
+def web(
+    *,
+    context: str | None,
+    port: int,
+    write: bool,
+    audience: str | None,
+    person: str | None,
+    listener: int | None,
+) -> int:
     """Show runs, studies, rules and champions in the browser, live.
 
     Listens on this machine alone, and uses your own credentials. Prints the address to open; for a deployed project it has
     a secret that only your browser should see. A program needs the token of the session to change things: it is that of
     TRAINMASTER_CONSOLE_TOKEN, if this variable is set. Ctrl-C stops it.
+
+    Behind Identity-Aware Proxy it listens on all addresses, every request must have the proxy's signature for this
+    audience, /projects/NUMBER/locations/REGION/services/NAME, and the policy's console.people says who may change what.
 
     Exit status: 0 stopped, 2 wrong usage or the port is in use, 4 no stack is running, or the credentials are missing.
     """
@@ -46,7 +73,9 @@ def web(context: str | None, port: int, write: bool, listener: int | None) -> in
         is_secret = False
     else:
         is_secret = _is_deployed(context_of(context, changes=write))
-        opened = _open_socket(port)
+        opened = _open_socket(port, ANY if audience else LOOPBACK)
+
+    door = _door(audience, person, opened, is_deployed=is_secret, write=write)
 
     def choose() -> "Context":
         try:
@@ -63,7 +92,8 @@ def web(context: str | None, port: int, write: bool, listener: int | None) -> in
     # The server sends itself the signal that ended it once more, after its cleanup.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
-        serve(choose, listener=opened, writable=write, is_secret=is_secret, token=token, ready=say)
+        is_secret = is_secret and door is None
+        serve(choose, listener=opened, writable=write, is_secret=is_secret, token=token, door=door, ready=say)
     return ExitStatus.DONE
 
 
@@ -94,11 +124,45 @@ def _is_deployed(context: "Context") -> bool:
     return True
 
 
-def _open_socket(port: int) -> socket.socket:
+def _door(
+    audience: str | None, person: str | None, opened: socket.socket, *, is_deployed: bool, write: bool
+) -> "IapDoor | None":
+    """The door of a team's console, for a person with the stand-in in front of it; None for your own console.
+
+    Raises:
+        Stop: the options contradict each other, or have another form; the message has each fault.
+    """
+    if audience is None and person is None:
+        return None
+    from trainmaster.web.iap import KEYS_URL, IapDoor
+    from trainstack.iam.iap import KEYS_PATH, IapStandIn
+
+    faults = {
+        f"--iap-audience: expected /projects/NUMBER/locations/REGION/services/NAME, found {audience!r}.": (
+            audience is not None and not _AUDIENCE.fullmatch(audience)
+        ),
+        f"--as: expected an address, such as ada@example.com, found {person!r}.": (
+            person is not None and not _EMAIL.fullmatch(person)
+        ),
+        "--as: it is for a local stack, and without --iap-audience.": person is not None
+        and (is_deployed or audience),
+        "--write: leave it out; the policy's console.people says who may change what.": write,
+    }
+    if any(faults.values()):
+        raise Stop(ExitStatus.USAGE, "\n".join(text for text, is_one in faults.items() if is_one))
+    if audience is not None:
+        return IapDoor(audience, os.environ.get(KEYS_VARIABLE) or KEYS_URL)
+    keys_url = f"http://{LOOPBACK}:{opened.getsockname()[1]}{KEYS_PATH}"
+    return IapDoor(
+        LOCAL_AUDIENCE, keys_url, in_front=partial(IapStandIn, person=person, audience=LOCAL_AUDIENCE)
+    )
+
+
+def _open_socket(port: int, host: str) -> socket.socket:
     from trainmaster.web.server import listening_socket
 
     try:
-        return listening_socket(port)
+        return listening_socket(port, host)
     except OSError as error:
         raise Stop(
             ExitStatus.USAGE, f"--port {port}: {error.strerror}. Choose another, or omit it."

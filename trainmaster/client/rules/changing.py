@@ -16,6 +16,7 @@ from trainmaster.client.rules.orders import give_order
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.examination import Examination, examination_of
 from trainmaster.client.submission.kinds import FileKind
+from trainmaster.client.submission.sender import sender_metadata
 from trainmaster.client.submission.source import RequestSource
 from trainmaster.client.submission.terms import Terms
 from trainmaster.client.wait import poll
@@ -68,6 +69,7 @@ def drop_rule(
     from google.api_core.exceptions import PreconditionFailed
 
     blob = clients.storage.bucket(clients.context.inbox_bucket).blob(name)
+    blob.metadata = sender_metadata(clients)
     try:
         blob.upload_from_string(content, if_generation_match=if_generation)
     except PreconditionFailed as error:

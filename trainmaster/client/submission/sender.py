@@ -35,7 +35,7 @@ _SAFE: Mapping[str, str] = {
 
 
 def sender_metadata(clients: "Clients", commit: Commit | None = None) -> dict[str, str]:
-    """The metadata that name the sender: the user of the credentials, CI's user, a service account, or the login name."""
+    """The metadata that name the sender: a console's person, the credentials' user, CI's, a service account, or the login name."""
     credentials = clients.storage._credentials  # noqa: SLF001 - the client has no property for them
     account, name = str(getattr(credentials, "account", "")), _first_of(_CI_USERS)
     robot = str(getattr(credentials, "service_account_email", ""))
@@ -43,7 +43,9 @@ def sender_metadata(clients: "Clients", commit: Commit | None = None) -> dict[st
         account = robot
     with suppress(OSError, KeyError, ImportError):  # the user has no name on this machine
         name = name or getpass.getuser()
-    found = {ACCOUNT_KEY: account, NAME_KEY: name}
+    found = (
+        {ACCOUNT_KEY: account, NAME_KEY: name} if clients.person is None else {ACCOUNT_KEY: clients.person}
+    )
     if sent_for := os.environ.get(SENT_FOR_VARIABLE):
         found = {key: f"{value}, {sent_for}" for key, value in found.items() if value}
     if commit is not None:

@@ -20,7 +20,10 @@ resource "time_sleep" "apis" {
 # `trainmaster deploy` asks for them when everything else is deployed (trainmaster/deploy/agents.py).
 resource "google_project_service_identity" "agent" {
   provider = google-beta
-  for_each = toset(["aiplatform.googleapis.com", "eventarc.googleapis.com", "pubsub.googleapis.com", "cloudscheduler.googleapis.com"])
+  for_each = toset(concat(
+    ["aiplatform.googleapis.com", "eventarc.googleapis.com", "pubsub.googleapis.com", "cloudscheduler.googleapis.com"],
+    var.console == null ? [] : ["iap.googleapis.com"]
+  ))
 
   service    = each.value
   depends_on = [time_sleep.apis]

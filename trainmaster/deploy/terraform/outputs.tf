@@ -13,6 +13,11 @@ output "image_repository" {
   description = "Repository to push images for training jobs to."
 }
 
+output "console" {
+  value       = one([for service in google_cloud_run_v2_service.console : service.uri])
+  description = "Address of the console for a team; null without one."
+}
+
 output "dashboard" {
   value       = "https://console.cloud.google.com/monitoring/dashboards?project=${var.project}"
   description = "List of the project's dashboards, with Trainmaster's in it."

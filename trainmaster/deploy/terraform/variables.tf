@@ -123,6 +123,12 @@ variable "policy_keys" {
   description = "The policy's keys that are set, of those that grants depend on. `trainmaster deploy` reads them from functions/policy.yaml. Do not set it."
 }
 
+variable "console" {
+  type        = object({ image = string, members = set(string) })
+  default     = null
+  description = "The console for a team: its image, and who may open it, for example group:vision@example.com. None by default."
+}
+
 variable "delete_buckets" {
   type        = bool
   default     = false

@@ -15,12 +15,13 @@ from trainmaster.client.submission.examination import Examination, examination_o
 from trainmaster.client.submission.kinds import FileKind, use_of
 from trainmaster.client.submission.send import start_run
 from trainmaster.client.submission.source import STDIN, pasted_source
-from trainmaster.client.submission.terms import deployed_terms
+from trainmaster.client.submission.terms import Terms, deployed_terms
 from trainmaster.orchestrator.core.documents.faults import MAX_FAULTS, Fault
 from trainmaster.orchestrator.core.documents.placing import position
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.resources import EDITOR_LINE, ROOT
 from trainmaster.web.faults import WrongBody, WrongQuery
+from trainmaster.web.people import own_team
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import (
     ActionOutcome,
@@ -105,8 +106,16 @@ def examined_page(ask: Ask, *, reads_ledger: bool) -> ConsolePage:
 
 
 def _examination(ask: Ask) -> Examination:
-    terms = ask.source.read("terms", AnswerAge.RARE, deployed_terms)
+    terms = _terms(ask)
     return examination_of(pasted_source(ask.form.get("text", ""), ask.form.get("file", "")), terms)
+
+
+def _terms(ask: Ask) -> Terms:
+    """The terms of the context's team, or in a team's console of the only team for which the person acts."""
+    team = own_team(ask.source, ask.person) if ask.person is not None else None
+    if team is None:
+        return ask.source.read("terms", AnswerAge.RARE, deployed_terms)
+    return deployed_terms(ask.clients_of(team))
 
 
 def _with_ledger(ask: Ask, found: Examination) -> Plan | None:
@@ -181,7 +190,8 @@ def submit(ask: Ask) -> ActionOutcome:
         ClientRefused: it is not a sound request, or needs a script of this machine; or the service refuses it.
         TimedOut: the service has not read the previous request of that name yet.
     """
-    sent, is_recorded = start_run(ask.source.clients, _examination(ask))
+    found = _examination(ask)
+    sent, is_recorded = start_run(ask.clients_of(found.terms.team), found)
     return ActionOutcome(
         message=f"The run {sent.run_id} has started."
         if is_recorded

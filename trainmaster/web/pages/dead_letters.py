@@ -108,7 +108,7 @@ def _ids(text: str) -> list[str]:
 def replay(ask: Ask) -> ActionOutcome:
     """Puts the letters back, and waits a while for the functions' log to report them."""
     ids = _ids(ask.form.get("ids", ""))
-    with open_letters(ask.source.clients, ids) as opened:
+    with open_letters(ask.clients_of(None), ids) as opened:
         if opened.unknown and not opened.chosen:
             raise NotFound(f"No dead letters here: {', '.join(opened.unknown)}")
         done = list(replay_letters(opened, wait_s=OUTCOME_WITHIN_S))

@@ -237,7 +237,9 @@ def rollback(ask: Ask) -> ActionOutcome:
     """Gives the order, and waits until it is carried out."""
     champion = champion_of(ask).champion
     name = name_of(champion)
-    found = roll_back(ask.source.clients, name, ask.form.get("to_run") or None, timeout_s=ANSWER_WITHIN_S)
+    found = roll_back(
+        ask.clients_of(champion.team), name, ask.form.get("to_run") or None, timeout_s=ANSWER_WITHIN_S
+    )
     current = found.champion.current
     run_id = current.run_id if current else ""
     return ActionOutcome(
@@ -276,7 +278,9 @@ def decide(ask: Ask) -> ActionOutcome:
         ask.form.get("run") or None,
         ask.form.get("decision") == REJECT,
     )
-    found = approve(ask.source.clients, name, run_id, reject=is_rejected, timeout_s=ANSWER_WITHIN_S)
+    found = approve(
+        ask.clients_of(champion.team), name, run_id, reject=is_rejected, timeout_s=ANSWER_WITHIN_S
+    )
     current = found.champion.current.run_id if found.champion.current else ""
     message = f"{current or 'No run'} is the champion of {name}."
     return ActionOutcome(message=message, go_to=address_of(name), document={"run_id": current})

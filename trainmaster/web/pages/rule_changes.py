@@ -8,6 +8,7 @@ from trainmaster.client.rules.changing import fire_refusal, fire_rule, pause_ref
 from trainmaster.client.rules.found_rule import FoundRule, state_word
 from trainmaster.client.rules.listing import find_rule
 from trainmaster.client.shown.rule_lines import WHILE_RUNNING, limits_text
+from trainmaster.orchestrator.core.names import drop_folder
 from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import ActionOutcome, Ask, Proposal
@@ -35,6 +36,11 @@ def rule_of(ask: Ask) -> FoundRule:
     return ask.source.read(("rule", text), AnswerAge.SLOW, lambda clients: find_rule(clients, text))
 
 
+def _team_of(rule: FoundRule) -> str | None:
+    """That of its file's folder, by which the service knows it; in a deployment without teams, folders mean nothing."""
+    return drop_folder(rule.dropped_name)
+
+
 def propose_firing(ask: Ask) -> Proposal:
     """What firing the rule would start."""
     found = rule_of(ask)
@@ -58,7 +64,7 @@ def _effects_of_firing(version: Rule) -> Iterator[str]:
 def fire(ask: Ask) -> ActionOutcome:
     """Gives the order, and waits until the run has started."""
     found = rule_of(ask)
-    run_id = fire_rule(ask.source.clients, found, timeout_s=ANSWER_WITHIN_S)
+    run_id = fire_rule(ask.clients_of(_team_of(found)), found, timeout_s=ANSWER_WITHIN_S)
     return ActionOutcome(
         message=f"{found.name} has started {run_id}.",
         go_to=f"/runs/{quote(run_id)}",
@@ -99,7 +105,7 @@ def propose_enabled(ask: Ask, *, enabled: bool) -> Proposal:
 def change_enabled(ask: Ask, *, enabled: bool) -> ActionOutcome:
     """Writes the file, and waits for the service's answer."""
     found = rule_of(ask)
-    status = set_enabled(ask.source.clients, found, enabled=enabled, timeout_s=ANSWER_WITHIN_S)
+    status = set_enabled(ask.clients_of(_team_of(found)), found, enabled=enabled, timeout_s=ANSWER_WITHIN_S)
     return ActionOutcome(
         message=f"{found.name} is {state_word(status.state)}.",
         go_to=address_of(found),

@@ -13,6 +13,7 @@ from trainmaster.orchestrator.core.documents.values import (
     text_at,
     with_strings,
 )
+from trainmaster.orchestrator.core.policy.console import EVERY_TEAM
 from trainmaster.orchestrator.core.policy.receivers import MODEL_CHARS, url_problem
 
 _NAME = re.compile(r"\$\{(\w+)\}")
@@ -73,6 +74,9 @@ def _references(document: object) -> Iterator[tuple[Path, Sequence[str], str, Co
             yield ("pools", number, "accelerator"), [found], "machines", counts
     for number, receiver in enumerate(list_at(document, "notify")):
         yield ("notify", number, "when", "teams"), _names(receiver, "when", "teams"), "teams", known["teams"]
+    for principal in mapping_at(document, "console", "people"):
+        path = ("console", "people", principal)
+        yield path, _names(document, *path), "teams", [*known["teams"], EVERY_TEAM]
     for number, limit in enumerate(list_at(document, "admission", "limits")):
         if text_at(limit, "per") == "team" and not known["teams"]:
             yield ("admission", "limits", number, "per"), ["one to be limited"], "teams", ()

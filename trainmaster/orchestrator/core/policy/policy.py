@@ -16,6 +16,7 @@ from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.names import in_team, object_uri
 from trainmaster.orchestrator.core.policy.admission import Admission, normalize_admission
 from trainmaster.orchestrator.core.policy.checks import fill_in, policy_faults
+from trainmaster.orchestrator.core.policy.console import ConsolePolicy
 from trainmaster.orchestrator.core.policy.pools import RunPool
 from trainmaster.orchestrator.core.policy.receivers import Receiver
 from trainmaster.orchestrator.core.policy.registry import Registry, normalize_registry
@@ -180,6 +181,8 @@ class Policy:
     """Who gets notices outside Google Cloud."""
     retention: Retention = field(default_factory=dict)
     waste: WastePolicy | None = None
+    console: ConsolePolicy = field(default_factory=ConsolePolicy)
+    """Who may change something in the console behind Identity-Aware Proxy; the functions do not read it."""
     teams: Mapping[str, Team] = field(default_factory=dict)
     """By name. Without any, the deployment has one team, without folders."""
     team: str | None = None

@@ -61,7 +61,7 @@ def cancel(ask: Ask) -> ActionOutcome:
         raise ClientRefused(f"{run_id} has already ended: {record.state}.")
     message = f"{run_id} is being cancelled."
     try:
-        cancel_run(ask.source.clients, record, timeout_s=WAIT_S)
+        cancel_run(ask.clients_of(record.source.team), record, timeout_s=WAIT_S)
     except TimedOut as late:  # its page shows when it is
         message = str(late)
     return ActionOutcome(message=message, go_to=_page_of(run_id), document={"run_id": run_id})
@@ -72,7 +72,7 @@ def propose_again(ask: Ask) -> Proposal:
     run = run_of(ask)
     refusal, effects = "", list[str]()
     try:
-        request = request_again(ask.source.clients, run)
+        request = request_again(ask.clients_of(run.record.source.team), run)
         effects = _effects_of_again(ask, run, request)
     except ClientRefused as refused:
         refusal = str(refused)
@@ -111,7 +111,8 @@ def again(ask: Ask) -> ActionOutcome:
         ClientRefused: as `request_again`, or the service refuses the request.
         TimedOut: the service has not read the previous upload of that name.
     """
-    clients, run = ask.source.clients, run_of(ask)
+    run = run_of(ask)
+    clients = ask.clients_of(run.record.source.team)
     sent, is_recorded = start_run(clients, request_again(clients, run), timeout_s=WAIT_S)
     page = _page_of(sent.run_id) if is_recorded else "/runs"
     message = f"{sent.run_id} was started by {sent.where}."

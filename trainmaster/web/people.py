@@ -1,0 +1,77 @@
+"""The person behind a request of a team's console, what they may change, and changes in their name."""
+
+import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+
+from trainmaster.client.errors import ClientRefused
+from trainmaster.client.submission.terms import deployed_policy
+from trainmaster.orchestrator.core.policy.console import EVERY_TEAM, may_act
+from trainmaster.web.source import AnswerAge, ConsoleSource
+
+if TYPE_CHECKING:
+    from trainmaster.client.clients import Clients
+
+
+@dataclass(frozen=True, kw_only=True)
+class Person:
+    """Who sent a request, as Identity-Aware Proxy says: the address, and the Workspace domain, or empty."""
+
+    email: str
+    domain: str = ""
+
+
+def person_of(request: Request) -> Person | None:
+    """Who sent the request; None in a console without a door."""
+    person: Person | None = getattr(request.state, "person", None)
+    return person
+
+
+class NotTheirs(ClientRefused):
+    """A change that the policy does not allow this person."""
+
+
+def teams_of(source: ConsoleSource, person: Person) -> frozenset[str]:
+    """The teams for which the deployed policy lets the person act.
+
+    Raises:
+        NotFound, ClientRefused, google.api_core.exceptions.GoogleAPICallError: as `deployed_policy`.
+    """
+    policy, _, _ = source.read("policy", AnswerAge.SLOW, deployed_policy)
+    return policy.console.teams_of(person.email, person.domain)
+
+
+def refuse_reader(source: ConsoleSource, person: Person) -> None:
+    """Raises: NotTheirs: the policy names the person nowhere, so that they may only read."""
+    if not teams_of(source, person):
+        raise NotTheirs(
+            f"{person.email} may only read here: `console.people` of the policy does not name them."
+        )
+
+
+def clients_for(source: ConsoleSource, person: Person, team: str | None) -> "Clients":
+    """Clients whose requests and orders name the person, in the folders of this team; None: of a deployment without teams.
+
+    Raises:
+        NotTheirs: the person may not act for that team.
+    """
+    teams = teams_of(source, person)
+    if not may_act(teams, team):
+        what = f"the team {team}" if team is not None else f"{EVERY_TEAM!r}, what belongs to no team"
+        raise NotTheirs(
+            f"{person.email} may not act for {what}: `console.people` of the policy does not say so."
+        )
+    clients = source.clients
+    _ = clients.storage, team or clients.pubsub  # made once, and shared
+    acting = copy.copy(clients)
+    acting.person = person.email
+    acting.context = replace(clients.context, team=team or clients.context.team)
+    return acting
+
+
+def own_team(source: ConsoleSource, person: Person) -> str | None:
+    """The one team for which the person acts; None if there are none or several."""
+    teams = teams_of(source, person)
+    return next(iter(teams)) if len(teams) == 1 and EVERY_TEAM not in teams else None

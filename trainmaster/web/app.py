@@ -19,7 +19,6 @@ from trainmaster.client.errors import ClientRefused
 from trainmaster.web.console import LOCAL_POLL_S, WebConsole
 from trainmaster.web.faults import ConsoleFault, fault_of
 from trainmaster.web.forms import form_of
-from trainmaster.web.iap import IapDoor
 from trainmaster.web.live import Streams, wants_stream
 from trainmaster.web.openapi import description
 from trainmaster.web.pages import SUBJECTS
@@ -47,16 +46,11 @@ _FAILED = (
 
 
 def make_app(
-    source: ConsoleSource,
-    *,
-    token: str,
-    is_secret: bool,
-    streams: Streams | None = None,
-    door: IapDoor | None = None,
+    source: ConsoleSource, *, token: str, is_secret: bool, streams: Streams | None = None
 ) -> ASGIApp:
-    """The application. `token` is the session's; `streams` is closed by the server that stops; `door` as of WebConsole."""
+    """The application. `token` is the session's; `streams` is closed by the server that stops."""
     streams = streams or Streams(pause_s=LOCAL_POLL_S)
-    console = WebConsole(source, token=token, is_secret=is_secret, streams=streams, door=door)
+    console = WebConsole(source, token=token, is_secret=is_secret, streams=streams)
     routes: list[Route | Mount] = [
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
         Route(API, _document(lambda: _index(SUBJECTS)), methods=["GET"]),

@@ -4,7 +4,6 @@ from contextlib import suppress
 
 from starlette.requests import Request
 
-from trainmaster.web.iap import IapDoor
 from trainmaster.web.live import Streams
 from trainmaster.web.people import person_of, teams_of
 from trainmaster.web.rendering import Frame
@@ -17,24 +16,12 @@ LOCAL_POLL_S, CLOUD_POLL_S = 0.7, 10.0
 class WebConsole:
     """One console: its source, and the token of its session."""
 
-    def __init__(
-        self,
-        source: ConsoleSource,
-        *,
-        token: str,
-        is_secret: bool,
-        streams: Streams,
-        door: IapDoor | None = None,
-    ) -> None:
-        """`is_secret`: also reading needs the token, because the data is not on this machine.
-
-        With a `door`, every request needs its assertion instead, and the policy says what its person may change.
-        """
+    def __init__(self, source: ConsoleSource, *, token: str, is_secret: bool, streams: Streams) -> None:
+        """`is_secret`: also reading needs the token, because the data is not on this machine."""
         self.source = source
         self.token = token
         self.is_secret = is_secret
         self.streams = streams
-        self.door = door
 
     def frame(self, request: Request) -> Frame:
         """What surrounds a page. It never fails: without a stack it says so."""

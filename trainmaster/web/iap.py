@@ -4,6 +4,7 @@ Source: https://docs.cloud.google.com/iap/docs/signed-headers-howto (read 2026-1
 """
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from trainmaster.web.people import Person
 
 ASSERTION, ASSERTION_MAX_CHARS = "x-goog-iap-jwt-assertion", 16 * 1024
 ALGORITHM, ISSUER, SKEW_S = "ES256", "https://cloud.google.com/iap", 30
+KEYS_VARIABLE = "TRAINMASTER_IAP_KEYS_URL"
 KEYS_URL = "https://www.gstatic.com/iap/verify/public_key"
 KEYS_KEPT_S, KEYS_PAUSE_S, KEYS_WITHIN_S, KEYS_MAX_BYTES = 3600.0, 10.0, 5.0, 64 * 1024
 """How long keys are kept, the time between two reads of them, how long one may pause, and how large they may be."""
@@ -35,7 +37,7 @@ class IapDoor:
     def __init__(
         self,
         audience: str,
-        keys_url: str = KEYS_URL,
+        keys_url: str | None = None,
         *,
         in_front: Callable[[ASGIApp], ASGIApp] | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -44,11 +46,13 @@ class IapDoor:
 
         Args:
             audience: the service's own: `/projects/NUMBER/locations/REGION/services/NAME` on Cloud Run.
-            keys_url: a JSON object of public keys in PEM by their ids, which is read again when it is old or a key is new.
+            keys_url: a JSON object of public keys in PEM by their ids, which is read again when it is old or a key is new;
+                None: that of KEYS_VARIABLE, or Google's.
             in_front: wraps the application in a stand-in for Identity-Aware Proxy.
             clock: seconds, by which keys age.
         """
-        self._audience, self._keys_url, self._clock = audience, keys_url, clock
+        self._audience, self._clock = audience, clock
+        self._keys_url = keys_url or os.environ.get(KEYS_VARIABLE) or KEYS_URL
         self.in_front = in_front
         self._keys: Mapping[str, str] = {}
         self._read_at = self._tried_at = float("-inf")

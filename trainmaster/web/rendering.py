@@ -54,15 +54,6 @@ class Frame:
     path: str
     person: str = ""
 
-    @property
-    def to_write(self) -> str:
-        """What lets the reader change something."""
-        return (
-            "name yourself in the policy's console.people"
-            if self.person
-            else "start the console with trainmaster web --write"
-        )
-
 
 def whole_page(page: ConsolePage, frame: Frame) -> str:
     """The HTML document."""

@@ -64,8 +64,8 @@ class Guard:
     async def _answer(self, request: Request) -> Response | None:
         """A refusal, or the redirection that takes the token out of the address; None if the request may continue."""
         console, headers = self._console, request.headers
-        if console.door is not None:
-            return await _signed_answer(console.door, request)
+        if (door := console.source.door) is not None:
+            return await _signed_answer(door, request)
         if refusal := refusal_of(request.method, headers):
             return JSONResponse({"error": {"status": 403, "message": refusal}}, status_code=403)
         given = request.query_params.get("key")

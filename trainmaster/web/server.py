@@ -55,13 +55,13 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM. `ready` gets the address to open, with the token if reading needs it.
 
-    `choose` and `writable` are those of `ConsoleSource`; `is_secret` and `door` those of `make_app`; `token` is the session's, by
-    default a new one.
+    `choose`, `writable` and `door` are those of `ConsoleSource`; `is_secret` that of `make_app`; `token` is the session's, by default a
+    new one.
     """
     token = token or secrets.token_urlsafe(24)
-    source = ConsoleSource(choose, writable=writable)
+    source = ConsoleSource(choose, writable=writable, door=door)
     streams = Streams(pause_s=LOCAL_POLL_S)
-    app = make_app(source, token=token, is_secret=is_secret, streams=streams, door=door)
+    app = make_app(source, token=token, is_secret=is_secret, streams=streams)
     if door is not None and door.in_front is not None:
         app = door.in_front(app)
     address = f"http://{HOST}:{listener.getsockname()[1]}/"

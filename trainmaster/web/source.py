@@ -5,12 +5,15 @@ import time
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from enum import Enum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import Context
 from trainmaster.web.shared import Shared
 from trainstack.find import is_open
+
+if TYPE_CHECKING:
+    from trainmaster.web.iap import IapDoor
 
 FOLLOWED_MAX, FOLLOWED_IDLE_S = 16, 60.0
 """Runs and parts of logs that pages follow at once, and how long one is kept after it was last shown."""
@@ -38,16 +41,22 @@ class ConsoleSource:
     """The context that the console shows. Safe for threads."""
 
     def __init__(
-        self, choose: Callable[[], Context], *, writable: bool, clock: Callable[[], float] = time.monotonic
+        self,
+        choose: Callable[[], Context],
+        *,
+        writable: bool,
+        door: "IapDoor | None" = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """The context, chosen when it is first needed.
 
         Args:
             choose: returns the context, each time that the services could not be reached; it may raise NoContext.
             writable: whether pages may change something.
+            door: that of a team's console: the policy says what the person may change who sent a request.
             clock: seconds, by which answers age.
         """
-        self.writable = writable
+        self.writable, self.door = writable, door
         self._choose = choose
         self._clients: Clients | None = None
         self._calls_of_earlier = 0

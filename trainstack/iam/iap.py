@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ASSERTION = "x-goog-iap-jwt-assertion"
 ISSUER = "https://cloud.google.com/iap"
+LOCAL_AUDIENCE = "/projects/0/locations/local/services/console"
 KEYS_PATH = "/iap/verify/public_key"
 """Where the stand-in serves its keys, as www.gstatic.com serves the real ones."""
 LIFETIME_S = 600
@@ -65,7 +66,7 @@ class IapSigner:
 class IapStandIn:
     """The application behind the stand-in: headers `x-goog-…` of the client never reach it, as with the real one."""
 
-    def __init__(self, app: ASGIApp, *, person: str, audience: str) -> None:
+    def __init__(self, app: ASGIApp, *, person: str, audience: str = LOCAL_AUDIENCE) -> None:
         self._app, self._signer = app, IapSigner()
         self._person, self._audience = person, audience
 

@@ -20,13 +20,8 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE, TOKEN_MIN_CHARS = "TRAINMASTER_CONSOLE_TOKEN", 24
 LOOPBACK, ANY = "127.0.0.1", "0.0.0.0"  # noqa: S104 - Cloud Run's front end alone reaches the container
-KEYS_VARIABLE = "TRAINMASTER_IAP_KEYS_URL"
-"""The variable with the URL of other keys than Google's, for tests of a door."""
-LOCAL_AUDIENCE = "/projects/0/locations/local/services/console"
-_AUDIENCE, _EMAIL = (
-    re.compile(r"/projects/[0-9]+/locations/[a-z0-9-]+/services/[a-z0-9-]+"),
-    re.compile(r"[^\s@]+@[^\s@]+"),
-)
+AUDIENCE = "/projects/NUMBER/locations/REGION/services/NAME"
+_AUDIENCE = re.compile(r"/projects/[0-9]+/locations/[a-z0-9-]+/services/[a-z0-9-]+")
 _TOKEN = re.compile(rf"[A-Za-z0-9_-]{{{TOKEN_MIN_CHARS},200}}")
 
 
@@ -36,22 +31,10 @@ _TOKEN = re.compile(rf"[A-Za-z0-9_-]{{{TOKEN_MIN_CHARS},200}}")
     "--port", type=click.IntRange(0, 65535), default=0, metavar="PORT", help="default: any free port"
 )
 @click.option("--write", is_flag=True, help="also change things: submit, cancel, fire, replay, roll back")
-@click.option(
-    "--iap-audience", "audience", metavar="AUDIENCE", help="serve a team behind Identity-Aware Proxy"
-)
-@click.option(
-    "--as", "person", metavar="EMAIL", help="as behind Identity-Aware Proxy, on a local stack, as this person"
-)
+@click.option("--iap-audience", "audience", metavar="AUD", help="serve a team behind Identity-Aware Proxy")
+@click.option("--as", "person", metavar="EMAIL", help="the same on a local stack, in this person's name")
 @click.option("--listener", type=int, hidden=True, help="a listening socket that `up` has opened")
-def web(
-    *,
-    context: str | None,
-    port: int,
-    write: bool,
-    audience: str | None,
-    person: str | None,
-    listener: int | None,
-) -> int:
+def web(*, context: str | None, port: int, write: bool, listener: int | None, **team: str | None) -> int:
     """Show runs, studies, rules and champions in the browser, live.
 
     Listens on this machine alone, and uses your own credentials. Prints the address to open; for a deployed project it has
@@ -73,9 +56,8 @@ def web(
         is_secret = False
     else:
         is_secret = _is_deployed(context_of(context, changes=write))
-        opened = _open_socket(port, ANY if audience else LOOPBACK)
-
-    door = _door(audience, person, opened, is_deployed=is_secret, write=write)
+        opened = _open_socket(port, ANY if team["audience"] else LOOPBACK)
+    door = _door(opened, **team, is_deployed=is_secret, write=write)
 
     def choose() -> "Context":
         try:
@@ -125,37 +107,33 @@ def _is_deployed(context: "Context") -> bool:
 
 
 def _door(
-    audience: str | None, person: str | None, opened: socket.socket, *, is_deployed: bool, write: bool
+    opened: socket.socket, *, audience: str | None, person: str | None, is_deployed: bool, write: bool
 ) -> "IapDoor | None":
-    """The door of a team's console, for a person with the stand-in in front of it; None for your own console.
+    """The door of a team's console, with a person behind a stand-in; None for your own.
 
     Raises:
-        Stop: the options contradict each other, or have another form; the message has each fault.
+        Stop: the options have another form or exclude each other; the message has each fault.
     """
     if audience is None and person is None:
         return None
-    from trainmaster.web.iap import KEYS_URL, IapDoor
-    from trainstack.iam.iap import KEYS_PATH, IapStandIn
+    from trainmaster.web.iap import IapDoor
+    from trainstack.iam.iap import KEYS_PATH, LOCAL_AUDIENCE, IapStandIn
 
-    faults = {
-        f"--iap-audience: expected /projects/NUMBER/locations/REGION/services/NAME, found {audience!r}.": (
-            audience is not None and not _AUDIENCE.fullmatch(audience)
-        ),
-        f"--as: expected an address, such as ada@example.com, found {person!r}.": (
-            person is not None and not _EMAIL.fullmatch(person)
-        ),
-        "--as: it is for a local stack, and without --iap-audience.": person is not None
-        and (is_deployed or audience),
-        "--write: leave it out; the policy's console.people says who may change what.": write,
-    }
-    if any(faults.values()):
-        raise Stop(ExitStatus.USAGE, "\n".join(text for text, is_one in faults.items() if is_one))
-    if audience is not None:
-        return IapDoor(audience, os.environ.get(KEYS_VARIABLE) or KEYS_URL)
+    faults = []
+    if not _AUDIENCE.fullmatch(audience or LOCAL_AUDIENCE):
+        faults.append(f"--iap-audience: expected {AUDIENCE}, found {audience!r}.")
+    if "@" not in (person or "@"):
+        faults.append(f"--as: expected an address, such as ada@example.com, found {person!r}.")
+    if person and (audience or is_deployed):
+        faults.append("--as: it is for a local stack, and without --iap-audience.")
+    if write:
+        faults.append("--write: leave it out; the policy's console.people says who may change what.")
+    if faults:
+        raise Stop(ExitStatus.USAGE, "\n".join(faults))
+    if audience:
+        return IapDoor(audience)
     keys_url = f"http://{LOOPBACK}:{opened.getsockname()[1]}{KEYS_PATH}"
-    return IapDoor(
-        LOCAL_AUDIENCE, keys_url, in_front=partial(IapStandIn, person=person, audience=LOCAL_AUDIENCE)
-    )
+    return IapDoor(LOCAL_AUDIENCE, keys_url, in_front=partial(IapStandIn, person=person or ""))
 
 
 def _open_socket(port: int, host: str) -> socket.socket:

@@ -36,11 +36,6 @@ def rule_of(ask: Ask) -> FoundRule:
     return ask.source.read(("rule", text), AnswerAge.SLOW, lambda clients: find_rule(clients, text))
 
 
-def _team_of(rule: FoundRule) -> str | None:
-    """That of its file's folder, by which the service knows it; in a deployment without teams, folders mean nothing."""
-    return drop_folder(rule.dropped_name)
-
-
 def propose_firing(ask: Ask) -> Proposal:
     """What firing the rule would start."""
     found = rule_of(ask)
@@ -64,7 +59,7 @@ def _effects_of_firing(version: Rule) -> Iterator[str]:
 def fire(ask: Ask) -> ActionOutcome:
     """Gives the order, and waits until the run has started."""
     found = rule_of(ask)
-    run_id = fire_rule(ask.clients_of(_team_of(found)), found, timeout_s=ANSWER_WITHIN_S)
+    run_id = fire_rule(ask.clients_of(drop_folder(found.dropped_name)), found, timeout_s=ANSWER_WITHIN_S)
     return ActionOutcome(
         message=f"{found.name} has started {run_id}.",
         go_to=f"/runs/{quote(run_id)}",
@@ -105,7 +100,9 @@ def propose_enabled(ask: Ask, *, enabled: bool) -> Proposal:
 def change_enabled(ask: Ask, *, enabled: bool) -> ActionOutcome:
     """Writes the file, and waits for the service's answer."""
     found = rule_of(ask)
-    status = set_enabled(ask.clients_of(_team_of(found)), found, enabled=enabled, timeout_s=ANSWER_WITHIN_S)
+    status = set_enabled(
+        ask.clients_of(drop_folder(found.dropped_name)), found, enabled=enabled, timeout_s=ANSWER_WITHIN_S
+    )
     return ActionOutcome(
         message=f"{found.name} is {state_word(status.state)}.",
         go_to=address_of(found),

@@ -1,4 +1,4 @@
-"""A team's console on a running stack: who may act by the policy does, in their own name, and nobody else does."""
+"""A team's console on a running stack: who may act by the policy does, in their own name, and no one else."""
 
 import os
 import re

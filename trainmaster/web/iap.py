@@ -26,7 +26,7 @@ class NotSignedIn(Exception):
 
     def __init__(self, reason: str, status: int = 401) -> None:
         super().__init__(
-            f"Open this console through Identity-Aware Proxy, which signs every request: {reason}."
+            f"Open this console through Identity-Aware Proxy, which signs each request: {reason}."
         )
         self.status = status
 
@@ -46,8 +46,7 @@ class IapDoor:
 
         Args:
             audience: the service's own: `/projects/NUMBER/locations/REGION/services/NAME` on Cloud Run.
-            keys_url: a JSON object of public keys in PEM by their ids, which is read again when it is old or a key is new;
-                None: that of KEYS_VARIABLE, or Google's.
+            keys_url: of public keys in PEM by their ids, a JSON object; None: that of KEYS_VARIABLE, or Google's.
             in_front: wraps the application in a stand-in for Identity-Aware Proxy.
             clock: seconds, by which keys age.
         """

@@ -46,9 +46,7 @@ def teams_of(source: ConsoleSource, person: Person) -> frozenset[str]:
 def refuse_reader(source: ConsoleSource, person: Person) -> None:
     """Raises: NotTheirs: the policy names the person nowhere, so that they may only read."""
     if not teams_of(source, person):
-        raise NotTheirs(
-            f"{person.email} may only read here: `console.people` of the policy does not name them."
-        )
+        raise NotTheirs(f"{person.email} may only read here: the policy's console.people does not name them.")
 
 
 def clients_for(source: ConsoleSource, person: Person, team: str | None) -> "Clients":
@@ -57,11 +55,10 @@ def clients_for(source: ConsoleSource, person: Person, team: str | None) -> "Cli
     Raises:
         NotTheirs: the person may not act for that team.
     """
-    teams = teams_of(source, person)
-    if not may_act(teams, team):
-        what = f"the team {team}" if team is not None else f"{EVERY_TEAM!r}, what belongs to no team"
+    if not may_act(teams_of(source, person), team):
+        what = f"the team {team}" if team is not None else "what belongs to no team"
         raise NotTheirs(
-            f"{person.email} may not act for {what}: `console.people` of the policy does not say so."
+            f"{person.email} may not act for {what}: the policy's console.people does not say so."
         )
     clients = source.clients
     _ = clients.storage, team or clients.pubsub  # made once, and shared

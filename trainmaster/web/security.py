@@ -67,7 +67,7 @@ class Guard:
         if (door := console.source.door) is not None:
             return await _signed_answer(door, request)
         if refusal := refusal_of(request.method, headers):
-            return JSONResponse({"error": {"status": 403, "message": refusal}}, status_code=403)
+            return _refusal(403, refusal)
         given = request.query_params.get("key")
         if request.method in READING and same(console.token, given):
             answer = RedirectResponse(_without_key(request), status_code=303)
@@ -78,8 +78,10 @@ class Guard:
             and not request.url.path.startswith("/static/")
             and not may_read(console.token, headers)
         ):
-            message = "This console shows a deployed project. Open the whole address that `trainmaster web` printed."
-            return JSONResponse({"error": {"status": 403, "message": message}}, status_code=403)
+            return _refusal(
+                403,
+                "This console shows a deployed project. Open the whole address that `trainmaster web` printed.",
+            )
         return None
 
 
@@ -91,12 +93,14 @@ async def _signed_answer(door: IapDoor, request: Request) -> Response | None:
     try:
         request.state.person = await run_in_threadpool(door.person_of, request.headers.getlist(ASSERTION))
     except NotSignedIn as refused:
-        error = {"status": refused.status, "message": str(refused)}
-        return JSONResponse({"error": error}, status_code=refused.status)
+        return _refusal(refused.status, str(refused))
     own = f"{request.headers.get('x-forwarded-proto', 'http')}://{request.headers.get('host', '')}"
-    if refusal := _foreign_page(request.method, request.headers, own):
-        return JSONResponse({"error": {"status": 403, "message": refusal}}, status_code=403)
-    return None
+    refusal = _foreign_page(request.method, request.headers, own)
+    return _refusal(403, refusal) if refusal else None
+
+
+def _refusal(status: int, message: str) -> Response:
+    return JSONResponse({"error": {"status": status, "message": message}}, status_code=status)
 
 
 def refusal_of(method: str, headers: Mapping[str, str]) -> str:

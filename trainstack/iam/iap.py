@@ -1,6 +1,6 @@
 """A stand-in for Identity-Aware Proxy in front of one local application: it signs who sends each request.
 
-Its assertions have the claims of the real ones, and its public keys the real form. Nobody signs in: it sends every request
+Its assertions have the claims of the real ones, and its public keys the real form. It asks for no sign-in: it sends every request
 in the name of one person.
 Source: https://docs.cloud.google.com/iap/docs/signed-headers-howto (read 2026-11-27)
 """

@@ -14,6 +14,7 @@ from tests.core.roles import MACHINE, ONE, OTHER, PACKAGE, T4, accepted, cluster
 from tests.core.shipped import NAMES, policy_document, schema
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.policy.checks import policy_faults
+from trainmaster.orchestrator.core.policy.console import may_act
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.policy.teams import policy_of
 
@@ -338,6 +339,36 @@ def test_every_fault_of_the_pools_is_said_at_once() -> None:
         ("$.pools[2].region", "the policy's regions lack mars"),
         ("$.pools[3].accelerator", "the policy's machines lack 3 NVIDIA_L4"),
     ]
+
+
+def test_people_act_for_the_teams_of_their_address_and_domain() -> None:
+    people = {
+        "user:Ada@example.com": ["vision"],
+        "domain:example.com": ["nlp"],
+        "user:bob@example.org": ["*"],
+    }
+    document = {**policy_document(), "teams": {"vision": {}, "nlp": {}}, "console": {"people": people}}
+    assert not list(schema_faults(schema("policy.v1"), document))
+    console = policy_from(document, NAMES).console
+    assert console.teams_of("ada@example.com", "example.com") == {"vision", "nlp"}
+    assert console.teams_of("ada@example.com", "") == {"vision"}
+    assert console.teams_of("eve@example.org", "") == set()
+    assert [may_act(console.teams_of("bob@example.org", ""), team) for team in ("nlp", None)] == [True, True]
+    assert [may_act({"nlp"}, team) for team in ("nlp", "vision", None)] == [True, False, False]
+
+
+def test_every_unknown_team_of_people_is_said_with_its_place() -> None:
+    people = {"user:ada@example.com": ["vision", "visoin"], "domain:example.com": ["sales"]}
+    document = {**policy_document(), "teams": {"vision": {}}, "console": {"people": people}}
+    with pytest.raises(ValueError, match="console") as wrong:
+        policy_from(document, NAMES)
+    assert str(wrong.value).split("; allowed: vision, '*', for everything")[:2] == [
+        "console.people.user:ada@example.com[1]: 'visoin' is none of teams",
+        "; console.people.domain:example.com[0]: 'sales' is none of teams",
+    ]
+    for principal in ("ada@example.com", "group:a@example.com", "domain:a@example.com", "user:ada"):
+        wrong_form = {**policy_document(), "console": {"people": {principal: ["*"]}}}
+        assert len(list(schema_faults(schema("policy.v1"), wrong_form))) == 1
 
 
 def test_a_pool_may_be_named_by_its_teams_alone() -> None:

@@ -132,7 +132,8 @@ def _report_of_epoch(line: str) -> Report | None:
         return None
     if is_bar and not slash:
         epoch += 1
-    step, _, steps = next((word.partition("/") for word in rest if _is_fraction(word)), ("", "", ""))
+    fractions = (word.partition("/") for word in rest if "/" in word)
+    step, _, steps = next((each for each in fractions if _count(each[0]) is not None), ("", "", ""))
     metrics = _kept(_named_numbers(words[start + 2 :]))
     return Report(
         metrics=metrics,
@@ -141,10 +142,6 @@ def _report_of_epoch(line: str) -> Report | None:
         step=_count(step) if step or metrics else 0,
         steps=_count(steps),
     )
-
-
-def _is_fraction(word: str) -> bool:
-    return "/" in word and _count(word.partition("/")[0]) is not None
 
 
 def _words(line: str) -> list[str]:

@@ -43,9 +43,7 @@ def sender_metadata(clients: "Clients", commit: Commit | None = None) -> dict[st
         account = robot
     with suppress(OSError, KeyError, ImportError):  # the user has no name on this machine
         name = name or getpass.getuser()
-    found = (
-        {ACCOUNT_KEY: account, NAME_KEY: name} if clients.person is None else {ACCOUNT_KEY: clients.person}
-    )
+    found = {ACCOUNT_KEY: clients.person or account, NAME_KEY: name}
     if sent_for := os.environ.get(SENT_FOR_VARIABLE):
         found = {key: f"{value}, {sent_for}" for key, value in found.items() if value}
     if commit is not None:

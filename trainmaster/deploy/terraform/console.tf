@@ -47,7 +47,7 @@ resource "google_cloud_run_v2_service" "console" {
   lifecycle {
     precondition {
       condition     = contains(var.policy_keys, "console")
-      error_message = "The policy must say who may act in the console. Write console: {people: {}} into functions/policy.yaml, for nobody."
+      error_message = "The policy must say who may act in the console. Write console: {people: {}} into functions/policy.yaml, for no one."
     }
   }
 

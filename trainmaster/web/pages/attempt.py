@@ -15,7 +15,7 @@ from trainmaster.client.submission.examination import Examination, examination_o
 from trainmaster.client.submission.kinds import FileKind, use_of
 from trainmaster.client.submission.send import start_run
 from trainmaster.client.submission.source import STDIN, pasted_source
-from trainmaster.client.submission.terms import Terms, deployed_terms
+from trainmaster.client.submission.terms import deployed_terms
 from trainmaster.orchestrator.core.documents.faults import MAX_FAULTS, Fault
 from trainmaster.orchestrator.core.documents.placing import position
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
@@ -106,16 +106,9 @@ def examined_page(ask: Ask, *, reads_ledger: bool) -> ConsolePage:
 
 
 def _examination(ask: Ask) -> Examination:
-    terms = _terms(ask)
+    clients = ask.clients_of(team) if ask.person and (team := own_team(ask.source, ask.person)) else None
+    terms = deployed_terms(clients) if clients else ask.source.read("terms", AnswerAge.RARE, deployed_terms)
     return examination_of(pasted_source(ask.form.get("text", ""), ask.form.get("file", "")), terms)
-
-
-def _terms(ask: Ask) -> Terms:
-    """The terms of the context's team, or in a team's console of the only team for which the person acts."""
-    team = own_team(ask.source, ask.person) if ask.person is not None else None
-    if team is None:
-        return ask.source.read("terms", AnswerAge.RARE, deployed_terms)
-    return deployed_terms(ask.clients_of(team))
 
 
 def _with_ledger(ask: Ask, found: Examination) -> Plan | None:

@@ -13,8 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tests.client.answering import Functions, served_functions
-from tests.client.served import deployment, run_record
+from tests.client.served import deployment, run_record, served_context
 from tests.web.consoles import TOKEN, form
 from tests.web.routes import action_paths, api_paths, filled, page_paths
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
@@ -50,7 +49,6 @@ class Keys:
 class Team:
     """A console behind the door, over real storage and Pub/Sub."""
 
-    functions: Functions
     browser: httpx.Client
     signer: IapSigner
     keys: Keys
@@ -67,10 +65,10 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     signer = IapSigner()
     keys = Keys(json.dumps(dict(signer.public_keys)).encode())
     with (
-        served_functions(tmp_path_factory.mktemp("team")) as functions,
+        served_context(tmp_path_factory.mktemp("team")) as served,
         in_thread(lambda: serving(Starlette(routes=[Route(KEYS_PATH, keys.answer)]))) as keys_url,
     ):
-        served, published = functions.served, deployment()
+        published = deployment()
         served.write("ledger", DEPLOYMENT_OBJECT, {**published, "policy": {**published["policy"], **POLICY}})
         for name in ("vision", "nlp"):
             run = run_record("succeeded", run_id=f"of-{name}", state="running")
@@ -80,7 +78,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
         source = ConsoleSource(lambda: served.clients.context, writable=False, door=door)
         app = make_app(source, token=TOKEN, is_secret=False)
         with in_thread(lambda: serving(app)) as url, httpx.Client(base_url=url, timeout=60) as browser:
-            yield Team(functions=functions, browser=browser, signer=signer, keys=keys)
+            yield Team(browser=browser, signer=signer, keys=keys)
         source.reconnect()
 
 
@@ -106,17 +104,14 @@ def test_a_signed_request_shows_the_page_and_who_asks(team: Team) -> None:
         assert ("read only" in page.text) is not may_act
 
 
-def segment(value: object) -> str:
-    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
-
-
 def with_claims(**changes: object) -> Callable[[Team], str]:
     return lambda team: team.signer.assertion({**team.signer.claims(ADA, AUDIENCE), **changes})
 
 
 def with_header(**header: object) -> Callable[[Team], str]:
     """The assertion with this header, and the signature of its own."""
-    return lambda team: ".".join([segment(header), *with_claims()(team).split(".")[1:]])
+    first = base64.urlsafe_b64encode(json.dumps(header).encode()).rstrip(b"=").decode()
+    return lambda team: ".".join([first, *with_claims()(team).split(".")[1:]])
 
 
 def of_another_key(team: Team) -> str:
@@ -127,20 +122,16 @@ def of_another_key(team: Team) -> str:
 
 WRONG: Mapping[str, tuple[Callable[[Team], str], str]] = {
     "audience": (with_claims(aud=f"{AUDIENCE}s"), "aud: expected"),
-    "audiences": (with_claims(aud=[AUDIENCE, "another"]), "aud: expected"),
     "issuer": (with_claims(iss="https://accounts.google.com"), "iss: expected"),
     "expired": (with_claims(exp=int(time.time()) - 40), "has expired"),
     "tomorrow": (with_claims(iat=int(time.time()) + 86400), "malformed"),
-    "times": (with_claims(exp="tomorrow"), "malformed"),
     "no person": (with_claims(email=None), "email: expected an address"),
     "signature": (of_another_key, "its signature is wrong"),
     "key": (lambda team: IapSigner().assertion(team.signer.claims(ADA, AUDIENCE)), "none of its keys"),
     "no key": (with_header(alg="ES256"), "kid: 'None'"),
-    "keys": (with_header(alg="ES256", kid=["a"]), "kid: "),
     "no algorithm": (with_header(alg="none"), "alg: expected ES256, found 'none'"),
     "algorithm": (with_header(alg="HS256"), "alg: expected ES256, found 'HS256'"),
     "unsigned": (lambda team: with_claims()(team).rpartition(".")[0] + ".", "its signature is wrong"),
-    "text": (lambda _: "x", "malformed"),
     "nested": (lambda _: f"{base64.urlsafe_b64encode(b'[' * 9000).decode()}.e30.x", "malformed"),
 }
 

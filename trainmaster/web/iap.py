@@ -8,10 +8,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from starlette.types import ASGIApp
-
-from trainmaster.web.people import Person
 
 ASSERTION, ASSERTION_MAX_CHARS = "x-goog-iap-jwt-assertion", 16 * 1024
 ALGORITHM, ISSUER, SKEW_S = "ES256", "https://cloud.google.com/iap", 30
@@ -19,6 +18,14 @@ KEYS_VARIABLE = "TRAINMASTER_IAP_KEYS_URL"
 KEYS_URL = "https://www.gstatic.com/iap/verify/public_key"
 KEYS_KEPT_S, KEYS_PAUSE_S, KEYS_WITHIN_S, KEYS_MAX_BYTES = 3600.0, 10.0, 5.0, 64 * 1024
 """How long keys are kept, the time between two reads of them, how long one may pause, and how large they may be."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Person:
+    """Who sent a request, as Identity-Aware Proxy says: the address, and the Workspace domain, or empty."""
+
+    email: str
+    domain: str = ""
 
 
 class NotSignedIn(Exception):

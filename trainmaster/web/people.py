@@ -1,7 +1,7 @@
 """The person behind a request of a team's console, what they may change, and changes in their name."""
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -9,18 +9,11 @@ from starlette.requests import Request
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.terms import deployed_policy
 from trainmaster.orchestrator.core.policy.console import EVERY_TEAM, may_act
+from trainmaster.web.iap import Person
 from trainmaster.web.source import AnswerAge, ConsoleSource
 
 if TYPE_CHECKING:
     from trainmaster.client.clients import Clients
-
-
-@dataclass(frozen=True, kw_only=True)
-class Person:
-    """Who sent a request, as Identity-Aware Proxy says: the address, and the Workspace domain, or empty."""
-
-    email: str
-    domain: str = ""
 
 
 def person_of(request: Request) -> Person | None:

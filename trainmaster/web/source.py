@@ -5,15 +5,13 @@ import time
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import Context
+from trainmaster.web.iap import IapDoor
 from trainmaster.web.shared import Shared
 from trainstack.find import is_open
-
-if TYPE_CHECKING:
-    from trainmaster.web.iap import IapDoor
 
 FOLLOWED_MAX, FOLLOWED_IDLE_S = 16, 60.0
 """Runs and parts of logs that pages follow at once, and how long one is kept after it was last shown."""
@@ -45,7 +43,7 @@ class ConsoleSource:
         choose: Callable[[], Context],
         *,
         writable: bool,
-        door: "IapDoor | None" = None,
+        door: IapDoor | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """The context, chosen when it is first needed.

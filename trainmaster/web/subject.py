@@ -11,7 +11,8 @@ from starlette.datastructures import QueryParams
 
 from trainmaster.client.clients import Clients
 from trainmaster.web.faults import WrongQuery
-from trainmaster.web.people import Person, clients_for
+from trainmaster.web.iap import Person
+from trainmaster.web.people import clients_for
 from trainmaster.web.source import ConsoleSource
 
 _WHOLE = re.compile(r"[0-9]{1,9}")

@@ -109,11 +109,7 @@ def _is_deployed(context: "Context") -> bool:
 def _door(
     opened: socket.socket, *, audience: str | None, person: str | None, is_deployed: bool, write: bool
 ) -> "IapDoor | None":
-    """The door of a team's console, with a person behind a stand-in; None for your own.
-
-    Raises:
-        Stop: the options have another form or exclude each other; the message has each fault.
-    """
+    """The door of a team's console, for a person behind a stand-in; None for your own. Raises: Stop: wrong options."""
     if audience is None and person is None:
         return None
     from trainmaster.web.iap import IapDoor

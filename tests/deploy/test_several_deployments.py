@@ -105,7 +105,7 @@ def existing_of(names: Names) -> Existing:
     named: dict[str, dict[str, str]] = {kind: dict.fromkeys(found, f"{names.title}: x") for kind, found in names.taken.items()}  # fmt: skip
     buckets = {name: ExistingBucket(name=name, location=REGION, project_number=NUMBER) for name in names.buckets.values()}  # fmt: skip
     roles = {name: ExistingRole(title=title) for name, title in names.roles.items()}
-    return Existing(project_number=NUMBER, buckets=buckets, roles=roles, named=named, made={})
+    return Existing(pools={}, project_number=NUMBER, buckets=buckets, roles=roles, named=named, made={})
 
 
 @pytest.mark.parametrize(("there", "new"), [("", "stage"), ("stage", ""), ("stage", "prod")])

@@ -3,7 +3,7 @@
 # Source: https://docs.cloud.google.com/run/docs/securing/identity-aware-proxy-cloud-run (read 2026-11)
 
 locals {
-  console_name = "trainmaster-console"
+  console_name = join("-", compact([var.deployment, "trainmaster-console"]))
   consoles     = var.console == null ? {} : { team = var.console }
 }
 
@@ -33,7 +33,7 @@ resource "google_cloud_run_v2_service" "console" {
       image   = each.value.image
       command = ["python3", "-m", "trainmaster"]
       args = [
-        "web", "--port", "8080", "--context", "${var.project}/${var.region}", "--iap-audience",
+        "web", "--port", "8080", "--context", join("/", compact([var.project, var.region, var.deployment])), "--iap-audience",
         "/projects/${data.google_project.this.number}/locations/${var.region}/services/${local.console_name}",
       ]
 

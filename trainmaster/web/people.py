@@ -36,18 +36,8 @@ def teams_of(source: ConsoleSource, person: Person) -> frozenset[str]:
     return policy.console.teams_of(person.email, person.domain)
 
 
-def refuse_reader(source: ConsoleSource, person: Person) -> None:
-    """Raises: NotTheirs: the policy names the person nowhere, so that they may only read."""
-    if not teams_of(source, person):
-        raise NotTheirs(f"{person.email} may only read here: the policy's console.people does not name them.")
-
-
 def clients_for(source: ConsoleSource, person: Person, team: str | None) -> "Clients":
-    """Clients whose requests and orders name the person, in the folders of this team; None: of a deployment without teams.
-
-    Raises:
-        NotTheirs: the person may not act for that team.
-    """
+    """As `Ask.clients_of`: what they send names the person, and goes into the folders of this team."""
     if not may_act(teams_of(source, person), team):
         what = f"the team {team}" if team is not None else "what belongs to no team"
         raise NotTheirs(

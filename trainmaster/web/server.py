@@ -69,7 +69,7 @@ def serve(
         app, log_level="warning", access_log=False, lifespan="off", http=_Impatient, timeout_graceful_shutdown=_GRACE_S, ws="none",
         h11_max_incomplete_event_size=64 * 1024, limit_concurrency=200,
     )  # fmt: skip
-    ready(f"{address}?key={token}" if is_secret else address)
+    ready(f"{address}?key={token}" if is_secret and door is None else address)
     threading.Thread(target=_warm_up, args=[source], name="warm up", daemon=True).start()
     _Server(config, streams).run(sockets=[listener])
 

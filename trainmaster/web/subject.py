@@ -35,11 +35,7 @@ class Ask:
     """Who asks, in a team's console; None where the console acts with the credentials of its only user."""
 
     def clients_of(self, team: str | None) -> Clients:
-        """The clients for a change of what belongs to this team: the only ones that an action may change something with.
-
-        Raises:
-            NotTheirs: the policy does not let the person act for the team.
-        """
+        """The clients of every change to what belongs to this team. Raises: NotTheirs: the person does not act for it."""
         return self.source.clients if self.person is None else clients_for(self.source, self.person, team)
 
     def whole(self, name: str, default: int, most: int) -> int:

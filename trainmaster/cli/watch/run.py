@@ -58,7 +58,9 @@ def _picture_below(seen: Sighting, *, width: int, height: int) -> tuple[str, Ren
         board = board_of(seen, seen.study)
         return board.title, board.table(width=width, height=height)
     if seen.training.replicas:
-        return _title(seen), progress_bars(seen.training, width=width, most=max(1, height - 1))
+        of_weights = [f"weights {one_line(weights, 40)}"] if (weights := seen.training.weights) else []
+        title = ", ".join(["Training", *of_weights, *_progress_lines(seen)[:1]])
+        return title, progress_bars(seen.training, width=width, most=max(1, height - 1))
     if seen.last_lines:
         return "Last lines", _last_lines(seen, width, height)
     if seen.run.record.ended:
@@ -92,12 +94,6 @@ def _progress_lines(seen: Sighting) -> list[str]:
 
 def _wrapped_lines(text: str, width: int, most: int) -> list[str]:
     return textwrap.wrap(one_line(text, DETAIL_MAX_CHARS), width, max_lines=most, placeholder=" …")
-
-
-def _title(seen: Sighting) -> str:
-    weights = seen.training.weights
-    of_weights = [f"weights {one_line(weights, 40)}"] if weights else []
-    return ", ".join(["Training", *of_weights, *_progress_lines(seen)[:1]])
 
 
 def board_of(seen: Sighting, study: Study) -> TrialBoard:

@@ -74,7 +74,6 @@ def web(*, context: str | None, port: int, write: bool, listener: int | None, **
     # The server sends itself the signal that ended it once more, after its cleanup.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
-        is_secret = is_secret and door is None
         serve(choose, listener=opened, writable=write, is_secret=is_secret, token=token, door=door, ready=say)
     return ExitStatus.DONE
 
@@ -126,10 +125,10 @@ def _door(
         faults.append("--write: leave it out; the policy's console.people says who may change what.")
     if faults:
         raise Stop(ExitStatus.USAGE, "\n".join(faults))
-    if audience:
-        return IapDoor(audience)
+    if person is None:
+        return IapDoor(audience or "")
     keys_url = f"http://{LOOPBACK}:{opened.getsockname()[1]}{KEYS_PATH}"
-    return IapDoor(LOCAL_AUDIENCE, keys_url, in_front=partial(IapStandIn, person=person or ""))
+    return IapDoor(LOCAL_AUDIENCE, keys_url, in_front=partial(IapStandIn, person=person))
 
 
 def _open_socket(port: int, host: str) -> socket.socket:
@@ -139,5 +138,5 @@ def _open_socket(port: int, host: str) -> socket.socket:
         return listening_socket(port, host)
     except OSError as error:
         raise Stop(
-            ExitStatus.USAGE, f"--port {port}: {error.strerror}. Choose another, or omit it."
+            ExitStatus.USAGE, f"--port {port}: {error.strerror}. Choose another or omit it."
         ) from error

@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.names import account_email, is_deployment_nam
 
 TEAMS = ("vision", "recommendations-eu", "recommendations-us")
 SHARED = {("topic", "gcr")}
-"""What Artifact Registry dictates. Everything else has a name of its own."""
+"""What Artifact Registry dictates. Everything else has a separate name."""
 of_deployments = st.from_regex(r"[a-z][a-z0-9]{0,5}", fullmatch=True) | st.sampled_from(
     ("", "on", "eval", "tm")
 )

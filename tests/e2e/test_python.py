@@ -1,4 +1,4 @@
-"""`from trainmaster import connect` on a stack: the notebook, and what the command would say of the same runs."""
+"""`from trainmaster import connect` on a stack: the notebook, and what the command would say about the same runs."""
 
 import asyncio
 import json

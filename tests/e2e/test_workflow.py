@@ -51,7 +51,7 @@ class Runner:
         return done
 
     def trained(self) -> tuple[dict[str, Any], str]:
-        """The record of the run of the job `train`, and what it said of the rules."""
+        """The record of the run of the job `train`, and what it said about the rules."""
         done = self.run("train")
         assert [each.stderr for each in done.values() if each.returncode != 0] == []
         rules = done["Apply the rules"]

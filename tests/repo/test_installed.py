@@ -214,7 +214,7 @@ def request() -> str:
 
 
 def test_an_empty_folder_becomes_a_model_on_record(installed: Installed, tmp_path: Path) -> None:
-    """The way of a newcomer. There is no TensorFlow here, though the script runs in the image of the trainer."""
+    """What a newcomer does. There is no TensorFlow here, though the script runs in the image of the trainer."""
     installed.run("init", cwd=tmp_path)
     started = installed.run("up", "--detach", cwd=tmp_path).stdout
     try:

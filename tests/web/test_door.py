@@ -109,7 +109,7 @@ def with_claims(**changes: object) -> Callable[[Team], str]:
 
 
 def with_header(**header: object) -> Callable[[Team], str]:
-    """The assertion with this header, and the signature of its own."""
+    """The assertion with this header, and its own signature."""
     first = base64.urlsafe_b64encode(json.dumps(header).encode()).rstrip(b"=").decode()
     return lambda team: ".".join([first, *with_claims()(team).split(".")[1:]])
 

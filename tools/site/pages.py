@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 DOCS, INDEX = "docs/", "README.md"
 Sections = dict[str, list[tuple[str, str, str]]]
-"""By heading of the index, the pages linked there: title, path on the site, and what the index says of it."""
+"""By heading of the index, the pages linked there: title, path on the site, and what the index says about it."""
 _FENCE = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\[(?P<title>[^]]*)\]\((?!https?:)(?P<path>[^)#\s]+)")
 # Python-Markdown starts a list only after an empty line, GitHub also right below a paragraph.

@@ -25,7 +25,7 @@ LIFETIME_S = 600
 
 
 class IapSigner:
-    """Makes assertions with a key of its own."""
+    """Makes assertions with its own key."""
 
     def __init__(self) -> None:
         from cryptography.hazmat.primitives.asymmetric import ec

@@ -38,7 +38,7 @@ def demo(name: str | None, light: bool, state: Path | None) -> int:
     Exit status: 0 if everything it shows holds, else 1.
     """
     if name and light:
-        raise click.UsageError(f"--light is a demo of its own: leave out {name!r} or --light.")
+        raise click.UsageError(f"--light is a separate demo: leave out {name!r} or --light.")
     name = LIGHT if light else name or "training"
     if not light and any(find_spec(package) is None for package in _NEEDED):
         raise click.ClickException(f"The demo {name} needs more packages: {install_command(['tensorflow'])}")

@@ -49,7 +49,7 @@ def _lines(facts: Iterable[Fact]) -> Iterator[str]:
 
 
 def block(heading: str, lines: Iterable[str], language: str = "text") -> str:
-    """Lines of any text below a heading of our own; the last says how many have no room."""
+    """Lines of any text below our heading; the last says how many have no room."""
     every = [one_line(line, LINE_MAX_CHARS) for line in lines]
     left_out = [f"… {plural(len(every) - LINES_MAX, 'more line')}"] if len(every) > LINES_MAX else []
     kept = [*every[:LINES_MAX], *left_out]

@@ -59,7 +59,7 @@ def test_every_guarantee_holds_when_most_deliveries_are_disrupted() -> None:
             disrupted == set(Disruption) and answered == answers and any(tally.retries for tally in tallies)
         )
 
-    simulated_until("hard", has_seen_all, events=EVENTS, odds=HARD)
+    simulated_until("hard b", has_seen_all, events=EVENTS, odds=HARD)
 
 
 def test_caps_hold_and_ended_runs_free_what_they_did_not_spend_when_deliveries_are_disrupted() -> None:

@@ -209,6 +209,21 @@ def test_a_damaged_record_is_passed_over_and_named() -> None:
     assert left.keys() == {name for name in wanted if name.startswith(LEDGER)}
 
 
+@pytest.mark.parametrize("is_new", [True, False])
+def test_what_a_run_with_a_damaged_record_started_from_stays_if_it_is_new_or_must_stay(is_new: bool) -> None:
+    world = a_world({"models": MONTH})
+    base = trained(world, "base", 0.2, champion=None)
+    world.clock.advance(OLD)
+    later = trained(world, "later", 0.9, f"--start_from={base.run_id}")
+    trained(world, "newest", 0.3, champion=None)
+    if not is_new:
+        world.clock.advance(OLD)
+    world.objects.write(LEDGER, f"runs/{later.run_id}.json", b"{", if_generation=None)
+    (said,) = cleaned(world)
+    assert "the policy's retention stopped here" in said
+    assert wrote(world, base.run_id)
+
+
 def ledger_names(world: World) -> Mapping[str, int]:
     return {
         f"{LEDGER}/{entry.name}": entry.size_bytes

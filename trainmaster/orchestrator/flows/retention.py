@@ -90,13 +90,17 @@ class _Cleaning:
         self.damaged = list[RecordDamaged]()
         """The records that cannot be read. Nothing of their runs is removed."""
 
-    def _find(self, run_id: str) -> Held | None:
-        """The record; None without one, or if it is damaged."""
+    def _find(self, run_id: str, known: Round) -> Held | None:
+        """The record; None without one, or if it is damaged.
+
+        Raises:
+            RecordDamaged: it is of a run that must stay, and what that started from must stay, too.
+        """
         try:
             return self._services.ledger.find(run_id)
-        except RecordUnsupported:  # by a newer release: what it started from must stay
-            raise
         except RecordDamaged as damaged:
+            if isinstance(damaged, RecordUnsupported) or run_id in known.kept:
+                raise
             self.damaged.append(damaged)
             return None
 
@@ -133,7 +137,7 @@ class _Cleaning:
         new = {row.run_id for row in takewhile(lambda row: row.created_at >= since, rows)}
         new |= {marker.run_id for marker in self._active if marker.created_at >= since}
         for run_id in sorted(new):
-            if (held := self._find(run_id)) is not None:
+            if (held := services.ledger.find(run_id)) is not None:
                 known.keep(mentioned_runs(held.record), f"{run_id} started from it")
 
     def _decide_next(self, known: Round) -> Round:
@@ -141,7 +145,7 @@ class _Cleaning:
         rows = list(services.retained.rows(known.place, DECIDED_AT_ONCE))
         pending, place = dict[str, tuple[Part, ...]](), known.place
         for name, row in rows:
-            held = self._find(row.run_id) if row is not None else None
+            held = self._find(row.run_id, known) if row is not None else None
             if row is not None and held is not None:
                 decision = decide(
                     known,
@@ -165,7 +169,7 @@ class _Cleaning:
     def _remove(self, run_id: str, parts: tuple[Part, ...], known: Round) -> bool:
         """Whether all of it is gone; the next tick continues otherwise."""
         services, now = self._services, self._services.clock.now()
-        held, attempt = self._find(run_id), services.attempt
+        held, attempt = self._find(run_id, known), services.attempt
         cleaned = (held.record.cleaned or {}) if held is not None else {}
         is_begun = not cleaned.keys().isdisjoint(parts)
         if held is None or Part.RUNS in cleaned or (run_id in known.kept and not is_begun):

@@ -286,6 +286,14 @@ def test_the_faults_of_all_files_of_a_folder_are_shown_and_nothing_is_changed(ow
     assert "unknown key 'y'" in done.err
 
 
+def test_a_folder_or_a_broken_link_in_place_of_a_rules_file_removes_no_rule(own: Served) -> None:
+    (own.folder / "link.yaml").symlink_to("gone")
+    (own.folder / "team.yaml").mkdir()
+    done, is_same = pruned(own, "--prune . --yes")
+    assert (done.status, is_same) == (2, True)
+    assert "link.yaml, team.yaml: expected files." in done.err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

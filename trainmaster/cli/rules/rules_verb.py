@@ -147,11 +147,13 @@ def _rule_files_in(folder: str, *, may_be_empty: bool) -> list[str]:
         paths = sorted(each for each in Path(folder).iterdir() if is_rule_object(RULES_PREFIX + each.name))
     except OSError as error:
         raise click.UsageError(f"--prune takes a folder, and {folder} is none: {error.strerror}.") from error
+    if strange := [str(path) for path in paths if not path.is_file()]:
+        raise click.UsageError(f"{', '.join(strange)}: expected files. Rename or remove what is none.")
     if not paths and not may_be_empty:
         raise click.UsageError(
             f"{folder} has no rule, so all would be removed. If you mean it: --allow-empty"
         )
-    return [str(path) for path in paths if path.is_file()]
+    return [str(path) for path in paths]
 
 
 def _make_equal(

@@ -133,6 +133,8 @@ def test_the_stand_in_signs_for_a_person_who_tries_it(stack: Project) -> None:
         page = browser.get("/", headers={ASSERTION: "forged", "x-goog-authenticated-user-email": EVE})
         assert (page.status_code, ADA in page.text, "read only" in page.text) == (200, True, False)
         assert next(iter(browser.get(KEYS_PATH).json().values())).startswith("-----BEGIN PUBLIC KEY-----")
+        rebound = browser.get("/try", headers={"host": "evil.example"})
+        assert (rebound.status_code, "found Host 'evil.example'" in rebound.text) == (403, True)
 
 
 def test_options_that_make_no_door_are_refused_together(stack: Project) -> None:

@@ -88,8 +88,10 @@ class Guard:
 async def _signed_answer(door: IapDoor, request: Request) -> Response | None:
     """The refusal of a request without a valid assertion, or of a change from a foreign page; None if it may continue.
 
-    The assertion is for this service alone, so the name in `Host` proves nothing more.
+    The assertion is for this service alone, so the name in `Host` proves nothing more; but a stand-in signs every request.
     """
+    if door.in_front is not None and (foreign := _foreign_host(request.headers)):
+        return _refusal(403, foreign)
     try:
         request.state.person = await run_in_threadpool(door.person_of, request.headers.getlist(ASSERTION))
     except NotSignedIn as refused:
@@ -109,10 +111,15 @@ def refusal_of(method: str, headers: Mapping[str, str]) -> str:
     A foreign `Host` is DNS rebinding. A change needs an `Origin`, or a `Sec-Fetch-Site`, of these pages or none at all,
     as programs other than browsers send it.
     """
+    return _foreign_host(headers) or _foreign_page(method, headers, f"http://{headers.get('host', '')}")
+
+
+def _foreign_host(headers: Mapping[str, str]) -> str:
+    """Why `Host` is not a name of this machine; empty if it is one."""
     host = headers.get("host", "")
-    if _hostname(host) not in own_hosts():
-        return f"The console answers only to {', '.join(sorted(own_hosts()))}, found Host {host!r}."
-    return _foreign_page(method, headers, f"http://{host}")
+    if _hostname(host) in own_hosts():
+        return ""
+    return f"The console answers only to {', '.join(sorted(own_hosts()))}, found Host {host!r}."
 
 
 def _foreign_page(method: str, headers: Mapping[str, str], own: str) -> str:

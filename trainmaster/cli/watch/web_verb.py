@@ -61,11 +61,14 @@ def web(*, context: str | None, port: int, write: bool, listener: int | None, **
 
     def choose() -> "Context":
         try:
-            return context_of(context, changes=write)
+            chosen = context_of(context, changes=write)
         except NoContext as none:
             if listener is None:
                 raise
             raise StackStarting from none
+        if (chosen.state is None) != is_secret:  # its secret, or its lack of one, is that of the first
+            raise NoContext(f"This console is not for {chosen.title}: start another with `trainmaster web`.")
+        return chosen
 
     def say(address: str) -> None:
         if listener is None:  # else `up` has printed the address

@@ -28,7 +28,7 @@ def context(call: click.Context) -> int:
 @click.argument("name", required=False)
 @click.option("--clear", is_flag=True, help="forget the choice")
 def use(name: str | None, clear: bool) -> int:
-    """Keep NAME for later commands: local, local:DIR or PROJECT/REGION."""
+    """Keep NAME for later commands: local, local:DIR or PROJECT/REGION, with /NAME of a deployment that has one."""
     if (name is None) != clear:
         raise click.UsageError(f"Name a context ({FORMS}), or --clear the choice.")
     settings = settings_folder()

@@ -107,7 +107,9 @@ name_option = click.option(
     "--name", type=DeploymentName(), default="", help="the deployment's, if it has one"
 )
 context_option = click.option(
-    "--context", metavar="NAME", help="local, local:DIR or PROJECT/REGION; default: the current one"
+    "--context",
+    metavar="NAME",
+    help="local[/NAME], local[/NAME]:DIR or PROJECT/REGION[/NAME]; default: the current one",
 )
 
 
@@ -147,7 +149,7 @@ class ContextGroup(click.Group):
                 metavar="NAME",
                 expose_value=False,
                 callback=self._keep,
-                help="local, local:DIR or PROJECT/REGION; a verb of the group takes it, too",
+                help="local[/NAME], local[/NAME]:DIR or PROJECT/REGION[/NAME]; a verb of the group takes it, too",
             )
         )
 

@@ -48,7 +48,9 @@ def detach_stack(state: Path, arguments: Sequence[str]) -> int:
         if environment is None:
             environment = _start_and_wait(state, arguments)
         else:
-            talk(f"A stack is already running on {str(state)!r}; its options stay as they are.")
+            talk(
+                f"A stack is already running on {str(state)!r}; its options stay as they are. To change them: trainmaster down"
+            )
     if address := environment.get(VARIABLE):
         say_address(address)
     click.echo(f"The local stack is running on {str(state)!r}: process {owner_of(state)}, "

@@ -63,7 +63,10 @@ class _KeepsWords(click.Command):
 )
 @click.option("--region", default="us-central1", show_default=True, help="the region")
 @click.option(
-    "--name", type=DeploymentName(), multiple=True, help="run a deployment of this name, too; repeatable"
+    "--name",
+    type=DeploymentName(),
+    multiple=True,
+    help="run a deployment of this name, too, which --context local/NAME chooses; repeatable",
 )
 @click.option(
     "--port-base",

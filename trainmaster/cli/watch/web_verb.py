@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmaster.cli.exits import ExitStatus, Stop
-from trainmaster.cli.verb import context_of, context_option
+from trainmaster.cli.verb import context_of, context_option, talk
 from trainmaster.client.context import NoContext
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ def web(*, context: str | None, port: int, write: bool, listener: int | None, **
     def say(address: str) -> None:
         if listener is None:  # else `up` has printed the address
             click.echo(f"The console: {address}")
+        if team["person"]:
+            talk(f"{team['person']} may change what console.people in the policy allows, and read the rest.")
 
     # The server sends itself the signal that ended it once more, after its cleanup.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

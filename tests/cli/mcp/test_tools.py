@@ -128,6 +128,41 @@ def test_a_script_outside_the_folder_is_not_packed(session: Session, tmp_path: P
     assert ask(session, "plan", file="inner/request.yaml")["token"]
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *("script={root: ../ws, file: privat.py}", "script={module: link.train}"),
+        *(
+            "script={root: ../ws_toml, file: train.py}",
+            "script={root: linked/sub/../../../ws, file: train.py}",
+        ),
+        *("script={root: ../none, file: train.py}", "script.file=link/train.py", "script.file=toml/train.py"),
+        *("champion.evaluate.script={root: ../ws, file: privat.py}",),
+    ],
+)
+def test_what_is_packed_says_nothing_of_files_outside_the_folder(
+    session: Session, tmp_path: Path, setting: str
+) -> None:
+    for name in ("inner/toml", "inner/deep/er/sub", "ws", "ws_toml"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("inner/toml", "ws", "ws_toml"):
+        (tmp_path / name / "train.py").touch()
+    (tmp_path / "ws_toml/pyproject.toml").write_text('index = "https://me:pass1234word@host/x"\n')
+    (tmp_path / "ws/private.py").touch()
+    for link, target in (
+        ("link", "ws"),
+        ("linked", "inner/deep/er"),
+        ("toml/pyproject.toml", "ws_toml/pyproject.toml"),
+    ):
+        (tmp_path / "inner" / link).symlink_to(tmp_path / target)
+    (tmp_path / "inner/request.yaml").write_text("model_name: m\n")
+    said = json.dumps(
+        ask(replace(session, folder=tmp_path / "inner"), "check", file="request.yaml", set=[setting])
+    )
+    assert "Only files below that are read here" in said
+    assert not re.search("private|a password|not a folder", said)
+
+
 def test_a_token_is_refused_once_what_it_is_bound_to_has_changed(served: Served, session: Session) -> None:
     planned = ask(session, "plan", file="request.yaml", set=["labels.session=other", "labels.mine=1"])
     assert planned["data"]["request"]["labels"] == {"agent": "true", "session": "s", "mine": "1"}

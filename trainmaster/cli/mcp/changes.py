@@ -24,7 +24,7 @@ from trainmaster.client.submission import send
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.examination import Examination, examination_of
 from trainmaster.client.submission.settings import parse_settings
-from trainmaster.client.submission.source import check_below, pasted_source, read_source_below
+from trainmaster.client.submission.source import pasted_source, read_source_below
 from trainmaster.client.submission.terms import deployed_terms
 from trainmaster.web.source import ConsoleSource
 from trainmaster.web.subject import Ask, ConsoleAction
@@ -138,10 +138,7 @@ def _examined(session: Session, arguments: Arguments, *settings: str) -> Examina
         raise ClientRefused("Give either file, a path, or text, the document itself.")
     source = pasted_source(str(text)) if file is None else read_source_below(session.folder, file)
     edits = Edits(settings=parse_settings((*arguments.get("set", ()), *settings)))
-    found = examination_of(source, deployed_terms(session.source.clients), edits, is_message=True)
-    for packed in found.archives:
-        check_below(session.folder, packed.folder)
-    return found
+    return examination_of(source, deployed_terms(session.source.clients), edits, is_message=True)
 
 
 def _digest(value: object) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.edits import NO_EDITS, Edits
 from trainmaster.client.submission.pack import Packed, pack_script
-from trainmaster.client.submission.project.dependencies import Dependencies, find_dependencies
+from trainmaster.client.submission.project.dependencies import PROJECT_FILES, Dependencies, find_dependencies
 from trainmaster.client.submission.project.imports import certain_ends
 from trainmaster.client.submission.project.root import (
     ProjectRefused,
@@ -19,7 +19,7 @@ from trainmaster.client.submission.project.root import (
     find_root,
     launcher_files,
 )
-from trainmaster.client.submission.source import RequestSource
+from trainmaster.client.submission.source import RequestSource, check_below
 from trainmaster.client.submission.terms import Terms
 from trainmaster.client.terminal import one_line, relative_to_cwd
 from trainmaster.orchestrator.core.documents.document import Document
@@ -119,7 +119,7 @@ def _with_archive(
     packed, faults, warnings = None, list[Fault](), list[Fault]()
     if key == SCRIPT and source.folder is not None and isinstance(named[name], str):
         try:
-            packed, needs = _pack_named_script(named, name, source.folder, edits)
+            packed, needs = _pack_named_script(named, name, source.folder, edits, source.below)
             has_image = request.get("image") is not None
             warnings += [Fault(at=(name,), problem=doubt) for doubt in needs.doubts if not has_image]
             ends = _certain_ends(packed, named, name, None if has_image else needs)
@@ -148,18 +148,22 @@ def _with_archive(
 
 
 def _pack_named_script(
-    named: Mapping[str, Any], name: str, folder: Path, edits: Edits
+    named: Mapping[str, Any], name: str, folder: Path, edits: Edits, below: Path | None
 ) -> tuple[Packed, Dependencies]:
-    """The archive of the script's root, and what its project needs."""
+    """The archive of the script's root, and what its project needs. No file outside `below` is read."""
     given = edits.root or (folder / named["root"] if isinstance(named.get("root"), str) else None)
+    _check_below(below, given or folder)
     if given is not None and not given.is_dir():
         raise ProjectRefused(f"The root {str(given)!r} is not a folder. Name one from the request's.")
     script = edits.script or (given or folder) / named["file"] if name == "file" else None
+    _check_below(below, (given or folder) / named["module"] if script is None else script)
     beside = _absolute(given or folder if script is None else script.parent)
     found = None if given else find_root(beside)
     root = found[0] if found else beside if edits.script and not given else _absolute(given or folder)
     if script is None:
         script = file_of_program(named["module"], root)
+    folders = (each for each in _absolute(script).parents if each.is_relative_to(root))
+    _check_below(below, root, script, *(each / name for each in folders for name in PROJECT_FILES))
     needs, more, notes = Dependencies(), dict[str, bytes](), list[str]()
     if script.is_file() and _absolute(script).is_relative_to(root):
         parts = (
@@ -184,6 +188,13 @@ def _pack_named_script(
     if needs.source:
         notes.append(f"Installs the packages of {needs.source}")
     return replace(packed, notes=tuple(notes)), needs
+
+
+def _check_below(below: Path | None, *paths: Path) -> None:
+    """As `check_below`, by both ways to resolve `..` behind a link."""
+    for path in paths:
+        check_below(below, path)
+        check_below(below, _absolute(path))
 
 
 def _certain_ends(

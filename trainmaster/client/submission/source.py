@@ -33,11 +33,13 @@ class RequestSource:
     Attributes:
         content: at most one byte more than a request can have.
         folder: where the paths in it begin; None if that is on another machine.
+        below: a folder outside which nothing is read for it; None: all that the user can read.
     """
 
     file: str
     content: bytes = b""
     folder: Path | None = Path()
+    below: Path | None = None
 
     @property
     def is_named(self) -> bool:
@@ -78,17 +80,19 @@ def read_source(file: str, stdin: BinaryIO) -> RequestSource:
 
 
 def read_source_below(folder: Path, file: str) -> RequestSource:
-    """As `read_source`, of a file in the folder or below it.
+    """As `read_source`, of a file in the folder or below it; so must be all that is packed for it.
 
     Raises:
         UnusableFile: as `read_source` and `check_below`.
     """
     check_below(folder, folder / file)
-    return replace(read_source(str(folder / file), BytesIO()), file=file)
+    return replace(read_source(str(folder / file), BytesIO()), file=file, below=folder)
 
 
-def check_below(folder: Path, path: Path) -> None:
+def check_below(folder: Path | None, path: Path) -> None:
     """Raises: UnusableFile: the path is outside the folder, through links too, or no file can have this name."""
+    if folder is None:
+        return
     try:
         is_below = path.resolve().is_relative_to(folder.resolve())
     except (OSError, ValueError, RuntimeError):  # a name that is too long, a NUL, a loop of links

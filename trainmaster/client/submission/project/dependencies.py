@@ -21,7 +21,7 @@ from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.documents.values import at, list_at, mapping_at, text_at
 from trainmaster.orchestrator.core.requests.checks.secrets import TOKEN_FORMATS
 
-REQUIREMENTS, PYPROJECT, LOCK = "requirements.txt", "pyproject.toml", "uv.lock"
+PROJECT_FILES = REQUIREMENTS, PYPROJECT, LOCK = "requirements.txt", "pyproject.toml", "uv.lock"
 _HEADER = re.compile(r"(?m)^# /// script$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
 """https://packaging.python.org/en/latest/specifications/inline-script-metadata"""
 _NESTED = re.compile(r"(?:-r|--requirement)[= ]?\s*(\S+)")

@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from tests.client.served import BUCKETS, PROJECT, Served, deployment, served_context
+from tests.client.served import BUCKETS, PROJECT, Served, deployment, run_record, served_context
 from tests.repo import skill
 from trainmaster.cli.mcp.budget import Budget
-from trainmaster.cli.mcp.changes import Session
+from trainmaster.cli.mcp.changes import REJECTED, Session, planned_request
 from trainmaster.cli.mcp.server import answer_call
 from trainmaster.cli.mcp.tokens import CHANGES, LIFETIME_S, Tokens
 from trainmaster.cli.mcp.tools import ACTIONS, DATA_MAX_BYTES, OWN, ROUTES, bounded, read_tools
 from trainmaster.client.errors import ClientRefused
-from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
+from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT, message_status_object, record_object
+from trainmaster.orchestrator.core.requests.incoming import run_id_of_message_key
 from trainmaster.web.source import ConsoleSource
 
 REQUEST = """\
@@ -197,6 +198,25 @@ def test_a_token_expires_and_is_good_for_one_change() -> None:
     now += LIFETIME_S + 1
     with pytest.raises(ClientRefused, match="older than 10 minutes"):
         tokens.check(late, PLANNED)
+
+
+def test_a_request_that_was_rejected_is_refused_again_with_its_faults(
+    served: Served, session: Session
+) -> None:
+    key = planned_request(session, {"file": "request.yaml", "repeat": 1})[2]
+    rejected = {"run_id": run_id_of_message_key(key), "state": "rejected", "problems": ["$.image: gone"]}
+    record = run_record("failed", **rejected)
+    del record["request"]
+    served.write("ledger", record_object(rejected["run_id"]), record)
+    status = message_status_object(message_id="", idempotency_key=key)
+    served.write("ledger", status, {"schema": "drop_status.v1", **rejected})
+    said = ask(
+        session, "submit", file="request.yaml", token=ask(session, "plan", file="request.yaml")["token"]
+    )
+    assert said == f"$.image: gone\n{REJECTED}"
+    served.clients.storage.bucket(f"{PROJECT}-ledger").delete_blobs(
+        [record_object(rejected["run_id"]), status]
+    )
 
 
 def test_a_request_beyond_the_budget_or_of_unknown_cost_is_refused(served: Served, session: Session) -> None:

@@ -33,6 +33,9 @@ from trainmaster.web.subject import Ask, ConsoleAction
 Arguments = Mapping[str, Any]
 Answer = dict[str, Any]
 NEXT = "To do it, call {} with the same arguments and this token, within 10 minutes."
+REJECTED = (
+    "The service did not accept this request. To send it once more, plan and submit it with another `repeat`."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +67,7 @@ def check(session: Session, arguments: Arguments) -> Answer:
 
 def plan(session: Session, arguments: Arguments) -> Answer:
     """The plan, what it may cost, and unless a cap or --read-only forbids it a token for `submit`."""
-    request, planned, key = _planned(session, arguments)
+    request, planned, key = planned_request(session, arguments)
     found = plan_with_ledger(session.source.clients, request, key=key, now=datetime.now(UTC))
     answer = {"data": found and found.document, "notes": request.bounds, "may_cost": planned["cost"]}
     is_refused = found is None or (found.outlook is not None and found.outlook.verdict == "refused")
@@ -75,7 +78,7 @@ def plan(session: Session, arguments: Arguments) -> Answer:
 
 def submit(session: Session, arguments: Arguments) -> Answer:
     """The runs of the planned request: started now, or by an earlier call with the same content."""
-    clients, (request, planned, key) = session.source.clients, _planned(session, arguments)
+    clients, (request, planned, key) = session.source.clients, planned_request(session, arguments)
     session.tokens.check(arguments["token"], planned, is_repeatable=True)
     note = "Started before, by the same request in this session. Nothing was sent."
     if (sent := send.started_with(clients, request, key)) is None:
@@ -85,11 +88,11 @@ def submit(session: Session, arguments: Arguments) -> Answer:
                 send.send_script(clients, packed, request.terms.team)
             return send.publish(clients, request, key)
 
-        sent = session.budget.spend(session.source, request.bound, send_all)
-        status = send.wait_until_recorded(clients, sent)
-        note = "" if status else "Sent, and not recorded yet. To submit it again starts no second run."
-        if status and (problems := send.problems_of(status)):
-            raise ClientRefused("\n".join(problems))
+        sent, note = session.budget.spend(session.source, request.bound, send_all), ""
+    if (status := send.wait_until_recorded(clients, sent)) is None:
+        note = "Sent, and not recorded yet. To submit it again starts no second run."
+    elif problems := send.problems_of(status):
+        raise ClientRefused("\n".join([*problems, REJECTED]))
     return {"data": [send.sent_document(sent, each) for each in sent.run_ids], "notes": note, **session.spent}
 
 
@@ -110,7 +113,7 @@ def order(session: Session, name: str, action: ConsoleAction, arguments: Argumen
     return {"data": outcome.document, "notes": outcome.message}
 
 
-def _planned(session: Session, arguments: Arguments) -> tuple[Examination, dict[str, str], str]:
+def planned_request(session: Session, arguments: Arguments) -> tuple[Examination, dict[str, str], str]:
     """The sound request with the session's labels, what its token is bound to, and its idempotency key.
 
     One content is one run in a session, for each `repeat`.

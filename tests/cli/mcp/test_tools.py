@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -20,6 +21,7 @@ from trainmaster.cli.mcp.tools import ACTIONS, DATA_MAX_BYTES, OWN, ROUTES, boun
 from trainmaster.client.errors import ClientRefused
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT, message_status_object, record_object
 from trainmaster.orchestrator.core.requests.incoming import run_id_of_message_key
+from trainmaster.orchestrator.core.runs.record import Estimate
 from trainmaster.web.source import ConsoleSource
 
 REQUEST = """\
@@ -119,49 +121,36 @@ def test_a_wrong_document_is_refused_with_what_is_wrong(
     assert said in ask(session, "submit", **arguments, token="x")
 
 
-def test_a_script_outside_the_folder_is_not_packed(session: Session, tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").touch()
-    (tmp_path / "inner").mkdir()
-    (tmp_path / "inner" / "train.py").write_text("print(1)\n")
-    (tmp_path / "inner" / "request.yaml").write_text("model_name: m\nscript: {file: train.py}\n")
-    inner = replace(session, folder=tmp_path / "inner")
-    assert "Only files below that are read here" in ask(inner, "plan", file="request.yaml")
-    assert ask(session, "plan", file="inner/request.yaml")["token"]
-
-
 @pytest.mark.parametrize(
-    "setting",
+    "script",
     [
-        *("script={root: ../ws, file: privat.py}", "script={module: link.train}"),
-        *(
-            "script={root: ../ws_toml, file: train.py}",
-            "script={root: linked/sub/../../../ws, file: train.py}",
-        ),
-        *("script={root: ../none, file: train.py}", "script.file=link/train.py", "script.file=toml/train.py"),
-        *("champion.evaluate.script={root: ../ws, file: privat.py}",),
+        "{file: train.py}",
+        "{file: link/train.py}",
+        "{file: toml/train.py}",
+        "{root: ../none, file: train.py}",
+        "{root: ../ws, file: privat.py}",
+        "{root: linked/sub/../../../ws, file: train.py}",
     ],
 )
-def test_what_is_packed_says_nothing_of_files_outside_the_folder(
-    session: Session, tmp_path: Path, setting: str
+def test_packing_reads_and_names_nothing_outside_the_folder(
+    session: Session, tmp_path: Path, script: str
 ) -> None:
-    for name in ("inner/toml", "inner/deep/er/sub", "ws", "ws_toml"):
+    for name in ("inner", "inner/deep/er/sub", "inner/toml", "ws"):
         (tmp_path / name).mkdir(parents=True)
-    for name in ("inner/toml", "ws", "ws_toml"):
         (tmp_path / name / "train.py").touch()
-    (tmp_path / "ws_toml/pyproject.toml").write_text('index = "https://me:pass1234word@host/x"\n')
     (tmp_path / "ws/private.py").touch()
-    for link, target in (
-        ("link", "ws"),
-        ("linked", "inner/deep/er"),
-        ("toml/pyproject.toml", "ws_toml/pyproject.toml"),
-    ):
+    (tmp_path / "pyproject.toml").write_text('index = "https://me:pass1234word@host/x"\n')
+    links = {"link": "ws", "linked": "inner/deep/er", "toml/pyproject.toml": "pyproject.toml"}
+    for link, target in links.items():
         (tmp_path / "inner" / link).symlink_to(tmp_path / target)
     (tmp_path / "inner/request.yaml").write_text("model_name: m\n")
-    said = json.dumps(
-        ask(replace(session, folder=tmp_path / "inner"), "check", file="request.yaml", set=[setting])
-    )
-    assert "Only files below that are read here" in said
-    assert not re.search("private|a password|not a folder", said)
+    for key in ("script", "champion.evaluate.script"):
+        edited = {"file": "request.yaml", "set": [f"{key}={script}"]}
+        said = json.dumps(ask(replace(session, folder=tmp_path / "inner"), "check", **edited))
+        assert "Only files below that are read here" in said
+        assert not re.search("private|a password|not a folder", said)
+    (tmp_path / "pyproject.toml").write_text("")
+    assert ask(session, "plan", file="inner/request.yaml", set=["script={file: train.py}"])["token"]
 
 
 def test_a_token_is_refused_once_what_it_is_bound_to_has_changed(served: Served, session: Session) -> None:
@@ -217,6 +206,19 @@ def test_a_request_that_was_rejected_is_refused_again_with_its_faults(
     served.clients.storage.bucket(f"{PROJECT}-ledger").delete_blobs(
         [record_object(rejected["run_id"]), status]
     )
+
+
+def test_a_request_stays_reserved_unless_it_was_certainly_not_sent(session: Session) -> None:
+    budget, cost = Budget(Decimal(1), LABEL), Estimate(currency="USD", at_most=Decimal("0.6"))
+    refused, lost, over = ClientRefused("No."), TimeoutError("lost"), ClientRefused("Over the budget")
+
+    def fail(error: Exception) -> NoReturn:
+        raise error
+
+    for key, error in ("a", refused), ("a", lost), ("a", lost), ("b", over):
+        with pytest.raises(type(error), match=str(error)):
+            budget.spend(session.source, key, cost, partial(fail, error))
+    assert budget.spent(session.source) == cost.at_most
 
 
 def test_a_request_beyond_the_budget_or_of_unknown_cost_is_refused(served: Served, session: Session) -> None:

@@ -16,15 +16,19 @@ class Budget:
     """The most that the runs with the session's label may cost, in US dollars; None: no limit. Safe for threads.
 
     The index of runs says what they cost, so a server that was killed forgets only runs that are not recorded yet.
+    `runs` are those of the requests that are known to be sent, by their keys.
     """
 
     def __init__(self, limit: Decimal | None, label: Mapping[str, str]) -> None:
         self.limit, self._session = limit, Filters(labels=label)
-        self._sent: dict[tuple[str, ...], Decimal] = {}
+        self.runs: dict[str, tuple[str, ...]] = {}
+        self._reserved: dict[str, Decimal] = {}
         self._lock = threading.Lock()
 
-    def spend(self, source: ConsoleSource, cost: Estimate | None, send: Callable[[], Sent]) -> Sent:
-        """Send a request that may cost this much. One at a time, so that together they stay within the limit.
+    def spend(self, source: ConsoleSource, key: str, cost: Estimate | None, send: Callable[[], Sent]) -> Sent:
+        """Send the request with this key, which may cost this much. One at a time, so that together they stay within the limit.
+
+        It is reserved before: if `send` fails, the request may be sent all the same. To send it again reserves no more.
 
         Raises:
             ClientRefused: it may exceed the budget, or its cost is not known in US dollars. Nothing was sent.
@@ -34,14 +38,19 @@ class Budget:
         if cost is None or cost.at_most is None or cost.unknown or cost.currency != "USD":
             raise ClientRefused("A session with a budget needs a known cost in US dollars. Nothing was sent.")
         with self._lock:
-            if (spent := self.spent(source)) + cost.at_most > self.limit:
+            spent, is_again = self.spent(source), key in self._reserved
+            if not is_again and spent + cost.at_most > self.limit:
                 raise ClientRefused(
                     f"Over the budget: this may cost up to {cost.at_most:.2f} USD, and of {self.limit:f} USD "
                     f"{spent:.2f} are spent, or reserved for runs that have not ended. Nothing was sent."
                 )
-            sent = send()
-            self._sent[sent.run_ids] = cost.at_most
-        return sent
+            self._reserved[key] = cost.at_most
+            try:
+                return send()
+            except ClientRefused:
+                if not is_again:
+                    del self._reserved[key]
+                raise
 
     def spent(self, source: ConsoleSource) -> Decimal:
         """What counts towards the limit now."""
@@ -50,5 +59,6 @@ class Budget:
         known, total = {row.run_id for row in rows}, CostGroup(name="session")
         for row in (row for row in rows if self._session.labels_match(row) is not False):
             total.add(row)
-        unlisted = (cost for run_ids, cost in [*self._sent.items()] if not known.issuperset(run_ids))
+        listed = {key for key, run_ids in [*self.runs.items()] if known.issuperset(run_ids)}
+        unlisted = (cost for key, cost in [*self._reserved.items()] if key not in listed)
         return total.cost + total.at_most + sum(unlisted, Decimal(0))

@@ -88,7 +88,8 @@ def submit(session: Session, arguments: Arguments) -> Answer:
                 send.send_script(clients, packed, request.terms.team)
             return send.publish(clients, request, key)
 
-        sent, note = session.budget.spend(session.source, request.bound, send_all), ""
+        sent, note = session.budget.spend(session.source, key, request.bound, send_all), ""
+    session.budget.runs[key] = sent.run_ids
     if (status := send.wait_until_recorded(clients, sent)) is None:
         note = "Sent, and not recorded yet. To submit it again starts no second run."
     elif problems := send.problems_of(status):

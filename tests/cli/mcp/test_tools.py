@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from tests.client.runs.rows import row, write_row
 from tests.client.served import BUCKETS, PROJECT, Served, deployment, run_record, served_context
 from tests.repo import skill
 from trainmaster.cli.mcp.budget import Budget
@@ -21,7 +22,9 @@ from trainmaster.cli.mcp.tools import ACTIONS, DATA_MAX_BYTES, OWN, ROUTES, boun
 from trainmaster.client.errors import ClientRefused
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT, message_status_object, record_object
 from trainmaster.orchestrator.core.requests.incoming import run_id_of_message_key
+from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX
 from trainmaster.orchestrator.core.runs.record import Estimate
+from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.source import ConsoleSource
 
 REQUEST = """\
@@ -125,23 +128,19 @@ def test_a_wrong_document_is_refused_with_what_is_wrong(
     "script",
     [
         "{file: train.py}",
-        "{file: link/train.py}",
         "{file: toml/train.py}",
         "{root: ../none, file: train.py}",
         "{root: ../ws, file: privat.py}",
         "{root: linked/sub/../../../ws, file: train.py}",
     ],
 )
-def test_packing_reads_and_names_nothing_outside_the_folder(
-    session: Session, tmp_path: Path, script: str
-) -> None:
+def test_packing_names_nothing_outside_the_folder(session: Session, tmp_path: Path, script: str) -> None:
     for name in ("inner", "inner/deep/er/sub", "inner/toml", "ws"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "train.py").touch()
     (tmp_path / "ws/private.py").touch()
     (tmp_path / "pyproject.toml").write_text('index = "https://me:pass1234word@host/x"\n')
-    links = {"link": "ws", "linked": "inner/deep/er", "toml/pyproject.toml": "pyproject.toml"}
-    for link, target in links.items():
+    for link, target in ("linked", "inner/deep/er"), ("toml/pyproject.toml", "pyproject.toml"):
         (tmp_path / "inner" / link).symlink_to(tmp_path / target)
     (tmp_path / "inner/request.yaml").write_text("model_name: m\n")
     for key in ("script", "champion.evaluate.script"):
@@ -189,23 +188,16 @@ def test_a_token_expires_and_is_good_for_one_change() -> None:
         tokens.check(late, PLANNED)
 
 
-def test_a_request_that_was_rejected_is_refused_again_with_its_faults(
-    served: Served, session: Session
-) -> None:
+def test_a_rejected_request_is_refused_again_with_its_faults(served: Served, session: Session) -> None:
+    token, ledger = ask(session, "plan", file="request.yaml")["token"], f"{PROJECT}-ledger"
     key = planned_request(session, {"file": "request.yaml", "repeat": 1})[2]
-    rejected = {"run_id": run_id_of_message_key(key), "state": "rejected", "problems": ["$.image: gone"]}
-    record = run_record("failed", **rejected)
+    run_id, status = run_id_of_message_key(key), message_status_object(message_id="", idempotency_key=key)
+    record = run_record("failed", run_id=run_id, state="rejected", problems=["$.image: gone"])
     del record["request"]
-    served.write("ledger", record_object(rejected["run_id"]), record)
-    status = message_status_object(message_id="", idempotency_key=key)
-    served.write("ledger", status, {"schema": "drop_status.v1", **rejected})
-    said = ask(
-        session, "submit", file="request.yaml", token=ask(session, "plan", file="request.yaml")["token"]
-    )
-    assert said == f"$.image: gone\n{REJECTED}"
-    served.clients.storage.bucket(f"{PROJECT}-ledger").delete_blobs(
-        [record_object(rejected["run_id"]), status]
-    )
+    served.write("ledger", record_object(run_id), record)
+    served.write("ledger", status, {**record, "schema": "drop_status.v1"})
+    assert ask(session, "submit", file="request.yaml", token=token) == f"$.image: gone\n{REJECTED}"
+    served.clients.storage.bucket(ledger).delete_blobs([record_object(run_id), status])
 
 
 def test_a_request_stays_reserved_unless_it_was_certainly_not_sent(session: Session) -> None:
@@ -219,6 +211,17 @@ def test_a_request_stays_reserved_unless_it_was_certainly_not_sent(session: Sess
         with pytest.raises(type(error), match=str(error)):
             budget.spend(session.source, key, cost, partial(fail, error))
     assert budget.spent(session.source) == cost.at_most
+
+
+def test_a_run_of_unknown_cost_counts_with_the_most_that_it_may_cost(
+    served: Served, session: Session
+) -> None:
+    unknown = row(1, labels=LABEL, job_id="7", at_most=Decimal(2))
+    write_row(served, unknown)
+    write_row(served, row(2, labels=LABEL, state=RunState.CANCELLED, at_most=Decimal(4)))
+    assert Budget(Decimal(9), LABEL).spent(session.source) == unknown.at_most
+    ledger = served.clients.storage.bucket(f"{PROJECT}-ledger")
+    ledger.delete_blobs([*ledger.list_blobs(prefix=INDEX_PREFIX)])
 
 
 def test_a_request_beyond_the_budget_or_of_unknown_cost_is_refused(served: Served, session: Session) -> None:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 from trainmaster.client.errors import ClientRefused
-from trainmaster.client.runs.costs import CostGroup
 from trainmaster.client.runs.listing import Filters, KeptIndex
 from trainmaster.client.submission.send import Sent
 from trainmaster.orchestrator.core.runs.record import Estimate
+from trainmaster.orchestrator.core.runs.states import ENDS
 from trainmaster.web.source import INDEX, AnswerAge, ConsoleSource
 
 
@@ -56,9 +56,11 @@ class Budget:
         """What counts towards the limit now."""
         rows = source.follow(INDEX, AnswerAge.NOW, KeptIndex, KeptIndex.look).rows
         # A row that leaves out labels may be one of the session's.
-        known, total = {row.run_id for row in rows}, CostGroup(name="session")
+        known, total = {row.run_id for row in rows}, Decimal(0)
         for row in (row for row in rows if self._session.labels_match(row) is not False):
-            total.add(row)
+            # Without a job, a run that has ended has cost nothing.
+            is_known = row.state in ENDS and (row.cost is not None or row.job_id is None)
+            total += (row.cost if is_known else row.at_most) or 0
         listed = {key for key, run_ids in [*self.runs.items()] if known.issuperset(run_ids)}
         unlisted = (cost for key, cost in [*self._reserved.items()] if key not in listed)
-        return total.cost + total.at_most + sum(unlisted, Decimal(0))
+        return total + sum(unlisted, Decimal(0))

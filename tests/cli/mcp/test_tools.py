@@ -248,7 +248,7 @@ def test_long_texts_and_lists_are_cut_and_named_and_an_answer_is_bounded() -> No
         assert len(json.dumps(bounded({"data": large}))) < DATA_MAX_BYTES + 1000
 
 
-@pytest.mark.parametrize("words", ["--label Agent=x", "--label agent", "--session My", "--budget-usd -1"])
+@pytest.mark.parametrize("words", ["--label Agent=x", "--label agent", "--session My", "--budget-usd nan"])
 def test_a_wrong_option_is_wrong_usage(served: Served, words: str) -> None:
     done = served.trainmaster("mcp", *words.split())
     assert (done.status, done.out, words.split(maxsplit=1)[0] in done.err) == (2, "", True)

@@ -1,5 +1,6 @@
 """`trainmaster mcp`: the command as a server of the Model Context Protocol."""
 
+import math
 import os
 import secrets
 from dataclasses import replace
@@ -36,6 +37,8 @@ def mcp(
     if skill:
         click.echo(Path(__file__).with_name("SKILL.md").read_text(encoding="utf-8"), nl=False)
         return ExitStatus.DONE
+    if limit is not None and math.isnan(limit):
+        raise click.UsageError(f"--budget-usd: {limit} is not an amount. Give US dollars, for example 5.")
     from trainmaster.cli.mcp.budget import Budget
     from trainmaster.cli.mcp.changes import Session
     from trainmaster.cli.mcp.server import serve

@@ -6,6 +6,7 @@ the official client's errors pass.
 
 import hashlib
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -81,12 +82,9 @@ class ServingEndpoint:
         shapes = {(row["machine"], row["replicas"]) for row in map(self._row, [new, *present])}
         if any(machines.values()) and len(shapes) > 1:
             raise ClientRefused(f"{new.model} is deployed on other machines; undeploy it first.")
-        others = {key: part for key, part in self._before.items() if key != new.id}
-        if share < _ALL and not others:
+        if share < _ALL and not self._before.keys() - {new.id}:
             raise ClientRefused(f"Nothing else on {self.id} takes the other {_ALL - share} % of the traffic.")
-        after = {key: (_ALL - share) * part // sum(others.values()) for key, part in others.items()}
-        after[new.id] = _ALL - sum(after.values())
-        self._after = {key: part for key, part in after.items() if part}
+        self._after = split_with(self._before, new.id, share)
         self._added = [] if present else [new]
 
     def plan_return(self) -> None:
@@ -165,6 +163,18 @@ class ServingEndpoint:
         if not found.container_spec.image_uri:
             raise ClientRefused(f"{wanted} has no container image: the policy's `registry.serving` sets it.")
         return found
+
+
+def split_with(before: Mapping[str, int], new: str, share: int) -> dict[str, int]:
+    """The traffic, in percent, when `new` has exactly this share, and the others theirs of the rest: 100 in all.
+
+    What rounding leaves is the largest other's. With a share under 100, `before` must have another.
+    """
+    others = {key: part for key, part in before.items() if key != new}
+    after = {key: (_ALL - share) * part // sum(others.values()) for key, part in others.items()}
+    if others:
+        after[max(others, key=others.__getitem__)] += _ALL - share - sum(after.values())
+    return {key: part for key, part in {**after, new: share}.items() if part}
 
 
 def resources_from(*, machine: str | None, gpu: str | None, least: int | None, most: int | None) -> Any:

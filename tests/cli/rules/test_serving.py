@@ -69,10 +69,12 @@ def test_a_champion_is_deployed_takes_the_traffic_gives_it_back_and_goes(context
     other = run(context, "deploy line --machine-type e2-standard-2 --yes")
     assert (other.status, "on other machines; undeploy it first" in other.err) == (2, True), other.err
     assert run(context, "deploy line --back --yes").status == 0
+    twice = run(context, "deploy line --back")
+    assert (twice.status, "On line no model was deployed before" in twice.err) == (2, True), twice.err
     assert shares(context, "deploy line --undeploy") == {"line@1": (100, 100), "line@2": (0, None)}
     assert run(context, "deploy line --undeploy --yes").status == 0
     alone = run(context, "deploy line --back")
-    assert (alone.status, "No other model is deployed on line" in alone.err) == (2, True), alone.err
+    assert (alone.status, "On line no model was deployed before" in alone.err) == (2, True), alone.err
     assert run(context, "deploy line --undeploy-all --yes").status == 0
     assert shares(context, "deploy line --undeploy-all") == {}
 
@@ -90,7 +92,7 @@ def test_a_champion_is_deployed_takes_the_traffic_gives_it_back_and_goes(context
         ("deploy cat --accelerator L4:3", 2, "--accelerator: "),
         ("deploy cat --min 3 --max 2", 2, "--max 2 is less than --min 3"),
         ("deploy cat --traffic 40", 2, "takes the other 60 % of the traffic"),
-        ("deploy cat --back", 2, "No other model is deployed on cat"),
+        ("deploy cat --back", 2, "On cat no model was deployed before the newest"),
         ("deploy", 2, "Missing argument 'MODEL'"),
     ],
 )

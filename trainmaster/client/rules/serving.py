@@ -89,12 +89,13 @@ class ServingEndpoint:
 
     def plan_return(self) -> None:
         """Give all traffic to the model that was deployed before the newest one that has traffic."""
-        newest = sorted(self._found.deployed_models, key=lambda each: each.create_time, reverse=True)
-        current = next((each.id for each in newest if each.id in self._before), None)
-        former = next((each.id for each in newest if each.id != current), None)
-        if former is None:
-            raise ClientRefused(f"No other model is deployed on {self.id}, so none can take the traffic.")
-        self._after = {former: _ALL}
+        ordered = [each.id for each in sorted(self._found.deployed_models, key=lambda each: each.create_time)]
+        current = max((ordered.index(each) for each in self._before), default=0)
+        if current == 0:
+            raise ClientRefused(
+                f"On {self.id} no model was deployed before the newest one that has traffic; name one: --version."
+            )
+        self._after = {ordered[current - 1]: _ALL}
 
     def plan_removal(self, *, every: bool) -> None:
         """Undeploy the models without traffic, or every one."""

@@ -106,6 +106,14 @@ def test_what_cannot_be_deployed_is_refused_in_one_sentence(
     assert (done.status, said in done.err) == (status, True), done
 
 
+def test_an_endpoint_of_another_model_serves_this_one_only_where_it_is_named(context: Served) -> None:
+    register(context, "other", "other-1")
+    assert run(context, "deploy other --endpoint mine --wait --yes").status == 0
+    refused = run(context, "deploy mine")
+    assert (refused.status, "mine serves other; choose" in refused.err) == (2, True), refused.err
+    assert shares(context, "deploy other --endpoint mine") == {"other@1": (100, 100)}
+
+
 def test_a_gpu_chooses_the_machine_and_a_price_that_is_unknown_is_said(context: Served) -> None:
     register(context, "gpu", "gpu-1")
     assert "g2-standard-4 with 1 NVIDIA_L4" in run(context, "deploy gpu --accelerator L4").out

@@ -37,7 +37,7 @@ class ServingEndpoint:
     """An endpoint in the deployment's region, by default the model's, and one planned change of it; at first none."""
 
     def __init__(self, clients: "Clients", model: str, endpoint_id: str | None) -> None:
-        """Reads it. Refused while an operation is under way."""
+        """Reads it. Refused while an operation is under way, or where the default endpoint serves another model."""
         from google.api_core.exceptions import NotFound
 
         self._clients, self._model, self._service = clients, model, clients.vertex("endpoint_service")
@@ -46,7 +46,7 @@ class ServingEndpoint:
         team, _, name = model.rpartition("/")
         self._model_id = registry_model_id(name, team or clients.context.team)
         self._place = location_name(clients.context.project, clients.context.region)
-        self.id = endpoint_id or self._model_id.replace("_", "-")
+        self.id = endpoint_id or default_endpoint(self._model_id)
         if not _ENDPOINT_ID.fullmatch(self.id):
             raise ClientRefused(f"{self.id!r} cannot be an endpoint: a letter, then up to 62 of a-z, 0-9, -.")
         self._found = Endpoint(name=f"{self._place}/endpoints/{self.id}")
@@ -59,6 +59,9 @@ class ServingEndpoint:
             operations = []
         if under_way := next((each.name for each in operations if not each.done), ""):
             raise ClientRefused(f"{under_way} is under way, in the cloud for 10 to 40 minutes: repeat later.")
+        served = {each.model.rpartition("/")[2].partition("@")[0] for each in self._found.deployed_models}
+        if (others := served - {self._model_id}) and not endpoint_id:
+            raise ClientRefused(f"{self.id} serves {min(others)}; choose the endpoint: --endpoint {self.id}.")
         self._before = {key: part for key, part in self._found.traffic_split.items() if part}
         self._after, self._added, self._gone = self._before, list[Any](), list[str]()
 
@@ -164,6 +167,13 @@ class ServingEndpoint:
         if not found.container_spec.image_uri:
             raise ClientRefused(f"{wanted} has no container image: the policy's `registry.serving` sets it.")
         return found
+
+
+def default_endpoint(model_id: str) -> str:
+    """The endpoint's id for that of the model: the same, or, as no `_` is allowed, with `-` for each and a hash at the end."""
+    if "_" not in model_id:
+        return model_id
+    return f"{model_id.replace('_', '-')[:52]}-{hashlib.sha256(model_id.encode()).hexdigest()[:10]}"
 
 
 def split_with(before: Mapping[str, int], new: str, share: int) -> dict[str, int]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.client.served import PROJECT, Served, served_context
+from tests.client.served import PROJECT, Served, deployment, served_context
 from tests.command import Done
-from trainmaster.orchestrator.core.names import RUN_LABEL
+from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT, RUN_LABEL
 from trainstack.vertex import Jobs, serve
 
 pytestmark = pytest.mark.slow  # the client first asks after an operation when a second has passed
@@ -112,6 +112,15 @@ def test_an_endpoint_of_another_model_serves_this_one_only_where_it_is_named(con
     refused = run(context, "deploy mine")
     assert (refused.status, "mine serves other; choose" in refused.err) == (2, True), refused.err
     assert shares(context, "deploy other --endpoint mine") == {"other@1": (100, 100)}
+
+
+def test_a_deployment_with_a_name_serves_its_own_models(context: Served) -> None:
+    register(context, "stage__tree", "tree-1")
+    context.clients.storage.create_bucket(f"{PROJECT}-stage-ledger")
+    context.write("stage-ledger", DEPLOYMENT_OBJECT, deployment())
+    done = run(context, "--context local/stage deploy tree")
+    assert (done.status, "Endpoint stage--tree-" in done.err) == (0, True), done
+    assert "stage__tree@1" in done.out
 
 
 def test_a_gpu_chooses_the_machine_and_a_price_that_is_unknown_is_said(context: Served) -> None:

@@ -6,7 +6,6 @@ the official client's errors pass.
 
 import hashlib
 import re
-from collections.abc import Mapping
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -44,7 +43,7 @@ class ServingEndpoint:
         from google.cloud.aiplatform_v1.types.endpoint import Endpoint  # `vertex` loads only parts
 
         team, _, name = model.rpartition("/")
-        self._model_id = registry_model_id(name, team or clients.context.team)
+        self._model_id = registry_model_id(name, team or clients.context.team, clients.context.deployment)
         self._place = location_name(clients.context.project, clients.context.region)
         self.id = endpoint_id or default_endpoint(self._model_id)
         if not _ENDPOINT_ID.fullmatch(self.id):
@@ -176,7 +175,7 @@ def default_endpoint(model_id: str) -> str:
     return f"{model_id.replace('_', '-')[:52]}-{hashlib.sha256(model_id.encode()).hexdigest()[:10]}"
 
 
-def split_with(before: Mapping[str, int], new: str, share: int) -> dict[str, int]:
+def split_with(before: dict[str, int], new: str, share: int) -> dict[str, int]:
     """The traffic, in percent, when `new` has exactly this share, and the others theirs of the rest: 100 in all.
 
     What rounding leaves is the largest other's. With a share under 100, `before` must have another.

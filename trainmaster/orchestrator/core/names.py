@@ -68,6 +68,7 @@ _MARKER = re.compile(
 _NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]+")
 _RUN_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _DEPLOYMENT = re.compile(r"[a-z][a-z0-9]{0,5}")
+_LIKE_NAMED = re.compile(r"^([a-z][a-z0-9]{0,5})__")
 DEPLOYMENT_FORM = "1 to 6 lower-case letters and digits, the first a letter"
 _ITEM_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _MADE_RUN_ID = re.compile(
@@ -278,15 +279,16 @@ def champion_copy_prefix(model_name: str, run_id: str, team: str | None) -> str:
 def registry_model_id(model_name: str, team: str | None, deployment: str = "") -> str:
     """`<model name>`, with teams `<team>_<model name>`: no team has `_`. What is too long for an id ends in a hash.
 
-    Of a deployment with a name, `<name>__` comes before it.
+    Of a deployment with a name, `<name>__` comes before it. What begins so without one has `-` there, and ends in a hash.
 
     Source: the comment of UploadModelRequest.model_id in google/cloud/aiplatform/v1/model_service.proto.
     """
     whole = model_name if team is None else f"{team}_{model_name}"
     whole = f"{deployment}__{whole}" if deployment else whole
-    if len(whole) <= LABEL_MAX_CHARS:
+    own = whole if deployment else _LIKE_NAMED.sub(r"\1-", whole)
+    if own == whole and len(whole) <= LABEL_MAX_CHARS:
         return whole
-    return f"{whole[: LABEL_MAX_CHARS - HASH_CHARS - 1]}-{_hash(whole, HASH_CHARS)}"
+    return f"{own[: LABEL_MAX_CHARS - HASH_CHARS - 1]}-{_hash(whole, HASH_CHARS)}"
 
 
 def job_mark_object(job_id: str) -> str:

@@ -1,6 +1,8 @@
 """Deployments with different names in one project share nothing that one of them could take from another."""
 
 import json
+import re
+import subprocess
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from tests.deploy.cloud import PROJECT as CLOUD_PROJECT
 from tests.deploy.cloud import REGION as CLOUD_REGION
 from tests.deploy.cloud import Cloud, managed, terraform_said
+from tests.deploy.hcl import TERRAFORM
 from tests.deploy.plan import DATA_BUCKETS, NUMBER, PROJECT, REGION, TERRAFORM_BINARY, plan
 from trainmaster.deploy.existing import Existing, ExistingBucket, ExistingRole
 from trainmaster.deploy.names import Names, names_of
@@ -22,9 +25,9 @@ from trainmaster.orchestrator.core.names import account_email, is_deployment_nam
 TEAMS = ("vision", "recommendations-eu", "recommendations-us")
 SHARED = {("topic", "gcr")}
 """What Artifact Registry dictates. Everything else has a separate name."""
-of_deployments = st.from_regex(r"[a-z][a-z0-9]{0,5}", fullmatch=True) | st.sampled_from(
-    ("", "on", "eval", "tm")
-)
+of_deployments = st.from_regex(r"[a-z][a-z0-9]{0,5}", fullmatch=True).filter(
+    is_deployment_name
+) | st.sampled_from(("", "tm", "ops"))
 
 
 def names_in(planned: dict[str, Any]) -> set[tuple[str, str]]:
@@ -60,7 +63,7 @@ def test_the_checks_know_every_name_that_terraform_gives(name: str) -> None:
 
 @pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")
 def test_terraform_names_nothing_of_one_deployment_as_of_another() -> None:
-    plans = [plan(), *(plan(*TEAMS, deployment=name) for name in ("stage", "abcdef", "on", "a"))]
+    plans = [plan(), *(plan(*TEAMS, deployment=name) for name in ("stage", "abcdef", "ops", "a"))]
     for one, other in combinations(plans, 2):
         in_both = names_in(one) & names_in(other)
         # The teams' topics are those of the policy, which is not the same in two deployments.
@@ -164,7 +167,7 @@ def test_removing_one_with_its_buckets_names_nothing_of_the_other(cloud: Cloud) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["Stage", "staging", "1st", "a-b"])
+@pytest.mark.parametrize("name", ["Stage", "staging", "1st", "a-b", "eval", "gcp"])
 @pytest.mark.parametrize("verb", ["deploy", "undeploy"])
 def test_a_name_that_none_can_have_is_refused_and_nothing_is_asked(
     verb: str, name: str, cloud: Cloud
@@ -173,6 +176,17 @@ def test_a_name_that_none_can_have_is_refused_and_nothing_is_asked(
     ran = cloud.run(verb, "--name", name)
     assert (ran.status, ran.asked) == (REFUSED, ())
     assert f"{name!r} is not the name of a deployment: expected 1 to 6 lower-case letters" in ran.err
+
+
+@pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")
+def test_no_name_begins_another_accounts_or_like_what_google_reserves_and_terraform_says_the_same(tmp_path: Path) -> None:  # fmt: skip
+    words = {name.partition("-")[0] for name in (*names_of(PROJECT, REGION).accounts, "ci")}
+    names = [*words, "goog", "g00gle", "gcp1", "1a", "one", "evals", "gc", "stage"]
+    (condition,) = re.findall(r"= (can\(regex.*var\.deployment.*)", (TERRAFORM / "variables.tf").read_text())
+    asked = ", ".join(condition.replace("var.deployment", f'"{name}"') for name in names)
+    said = subprocess.run(["terraform", "console"], input=f"jsonencode([{asked}])", cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True).stdout  # fmt: skip
+    assert json.loads(json.loads(said)) == [name in names[-4:] for name in names]
+    assert [name for name in names if is_deployment_name(name)] == names[-4:]
 
 
 @pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")

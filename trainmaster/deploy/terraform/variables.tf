@@ -19,8 +19,8 @@ variable "deployment" {
   description = "Name of the deployment, for several in one project; `trainmaster deploy --name` sets it. One may have none. Do not set it."
 
   validation {
-    condition     = can(regex("^([a-z][a-z0-9]{0,5})?$", var.deployment))
-    error_message = "A deployment's name has 1 to 6 lower-case letters and digits, the first a letter."
+    condition     = can(regex("^([a-z][a-z0-9]{0,5})?$", var.deployment)) && !can(regex("^((build|ci|eval|events|on)$|goog|g00g|gcp)", var.deployment))
+    error_message = "A deployment's name has 1 to 6 lower-case letters and digits, the first a letter; it is not build, ci, eval, events or on, and does not begin with goog, g00g or gcp."
   }
 }
 

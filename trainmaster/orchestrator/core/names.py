@@ -67,9 +67,15 @@ _MARKER = re.compile(
 )
 _NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]+")
 _RUN_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
-_DEPLOYMENT = re.compile(r"[a-z][a-z0-9]{0,5}")
+# The names of other accounts begin with these words: `tm-eval-trainer` is that of a team's evaluations. Cloud Storage and
+# workload identity pools reserve names that begin so: https://cloud.google.com/storage/docs/buckets#naming and
+# https://cloud.google.com/iam/docs/reference/rest/v1/projects.locations.workloadIdentityPools/create
+_DEPLOYMENT = re.compile(r"(?!(build|ci|eval|events|on)$|goog|g00g|gcp)[a-z][a-z0-9]{0,5}")
 _LIKE_NAMED = re.compile(r"^([a-z][a-z0-9]{0,5})__")
-DEPLOYMENT_FORM = "1 to 6 lower-case letters and digits, the first a letter"
+DEPLOYMENT_FORM = (
+    "1 to 6 lower-case letters and digits, the first a letter; not build, ci, eval, events or on, and nothing that begins "
+    "with goog, g00g or gcp"
+)
 _ITEM_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _MADE_RUN_ID = re.compile(
     rf"[a-z][a-z0-9_-]*-(\d{{8}}t\d{{6}}-[0-9a-f]{{{HASH_CHARS}}}|key-[0-9a-f]{{{KEY_HASH_CHARS}}})"

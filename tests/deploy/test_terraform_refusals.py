@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.cloud import FAKES, PROGRAMS, PROJECT, REGION, STATE, Cloud, Ran, managed
+from tests.deploy.hcl import TERRAFORM
 from trainmaster.deploy.names import (
+    CONSOLE,
     SETTINGS,
     building_regions,
     names_of,
@@ -155,6 +157,16 @@ def test_names_that_other_resources_use_are_refused(cloud: Cloud) -> None:
     for _, told in TAKEN.values():
         assert f"refused: {told}" in message
     assert message.count("was not created by Trainmaster") == len(TAKEN)
+
+
+def test_a_foreign_service_with_the_name_of_the_console_is_refused_where_that_is_asked_for(cloud: Cloud) -> None:  # fmt: skip
+    cloud.content["lists"] = {"run services": [{"metadata": {"name": CONSOLE}}]}
+    assert cloud.up("--check").status == 0
+    (cloud.folder / SETTINGS).write_text('console = {\n  image = "x"\n}\n')
+    assert f"Cloud Run service '{CONSOLE}' already exists" in refused(cloud.up("--check"))
+    cloud.has_state(managed("google_cloud_run_v2_service", name=CONSOLE))
+    assert cloud.up("--check").status == 0
+    assert f'"{CONSOLE}"' in (TERRAFORM / "console.tf").read_text()
 
 
 def test_a_foreign_metric_with_the_same_last_word_is_not_a_collision(cloud: Cloud) -> None:

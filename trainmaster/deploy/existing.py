@@ -77,6 +77,7 @@ _RESOURCES: Mapping[str, tuple[str, str]] = {
     "google_logging_project_sink": ("log sink", "name"),
     "google_logging_metric": ("log metric", "name"),
     "google_cloudfunctions2_function": ("Cloud Run service", "name"),
+    "google_cloud_run_v2_service": ("Cloud Run service", "name"),
     "google_eventarc_trigger": ("Eventarc trigger", "name"),
     "google_cloud_scheduler_job": ("schedule", "name"),
     "google_artifact_registry_repository": ("repository", "repository_id"),

@@ -16,6 +16,8 @@ METRICS = (
 """Log-based metrics of trainmaster/deploy/terraform/plan/monitoring.tf; a test compares them."""
 CI_POOL, CI_TITLE = "trainmaster", "Trainmaster: CI"
 """Id and title of the pool in trainmaster/deploy/terraform/ci.tf; a test compares them."""
+CONSOLE = "trainmaster-console"
+"""Name of the service in trainmaster/deploy/terraform/console.tf; a test compares them."""
 POLICY = ROOT / "functions" / "policy.yaml"
 SETTINGS = Path("trainmaster.tfvars")
 """The deployment's settings, in the current folder; docs/how-to/deploy.md lists them."""
@@ -117,7 +119,7 @@ def names_of(project: str, region: str, deployment: str = "") -> Names:
             "log metric": frozenset(
                 f"trainmaster/{deployment and f'{deployment}/'}{name}" for name in METRICS
             ),
-            "Cloud Run service": functions,
+            "Cloud Run service": functions | ({f"{prefix}{CONSOLE}"} if setting("console") else frozenset()),
             "Eventarc trigger": functions | {f"{name}-{team}" for name in requests for team in own_topics},
             "schedule": frozenset(topology["schedules"]),
             "repository": frozenset({topology["images"]["trainer"].split("/")[2]}),

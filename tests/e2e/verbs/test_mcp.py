@@ -38,6 +38,8 @@ class Agent:
 
     async def submit(self, text: str) -> tuple[Any, str]:
         planned, _ = await self.ask("plan", text=text)
+        if "refusal" in planned:
+            return None, planned["refusal"]
         return await self.ask("submit", text=text, token=planned["token"])
 
     async def experiment(self, number: int, limiter: anyio.CapacityLimiter, refusals: list[str]) -> None:

@@ -33,24 +33,31 @@ class Budget:
         Raises:
             ClientRefused: it may exceed the budget, or its cost is not known in US dollars. Nothing was sent.
         """
-        if self.limit is None:
-            return send()
-        if cost is None or cost.at_most is None or cost.unknown or cost.currency != "USD":
-            raise ClientRefused("A session with a budget needs a known cost in US dollars. Nothing was sent.")
         with self._lock:
-            spent, is_again = self.spent(source), key in self._reserved
-            if not is_again and spent + cost.at_most > self.limit:
-                raise ClientRefused(
-                    f"Over the budget: this may cost up to {cost.at_most:.2f} USD, and of {self.limit:f} USD "
-                    f"{spent:.2f} are spent, or reserved for runs that have not ended. Nothing was sent."
-                )
-            self._reserved[key] = cost.at_most
+            is_again = key in self._reserved
+            if refusal := self.refusal(source, key, cost):
+                raise ClientRefused(f"{refusal} Nothing was sent.")
+            if cost is not None and cost.at_most is not None:
+                self._reserved[key] = cost.at_most
             try:
                 return send()
             except ClientRefused:
                 if not is_again:
                     del self._reserved[key]
                 raise
+
+    def refusal(self, source: ConsoleSource, key: str, cost: Estimate | None) -> str:
+        """Why the request with this key may not be sent; empty if it may."""
+        if self.limit is None or key in self._reserved:
+            return ""
+        if cost is None or cost.at_most is None or cost.unknown or cost.currency != "USD":
+            return "A session with a budget needs a known cost in US dollars."
+        if (spent := self.spent(source)) + cost.at_most <= self.limit:
+            return ""
+        return (
+            f"Over the budget: this may cost up to {cost.at_most:.2f} USD, and of {self.limit:f} USD {spent:.2f} are spent, "
+            "or reserved for runs that have not ended."
+        )
 
     def spent(self, source: ConsoleSource) -> Decimal:
         """What counts towards the limit now."""

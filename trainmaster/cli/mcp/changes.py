@@ -66,13 +66,16 @@ def check(session: Session, arguments: Arguments) -> Answer:
 
 
 def plan(session: Session, arguments: Arguments) -> Answer:
-    """The plan, what it may cost, and unless a cap or --read-only forbids it a token for `submit`."""
-    request, planned, key = planned_request(session, arguments)
-    found = plan_with_ledger(session.source.clients, request, key=key, now=datetime.now(UTC))
+    """The plan, what it may cost, and unless a cap, the budget or --read-only forbids it a token for `submit`."""
+    clients, (request, planned, key) = session.source.clients, planned_request(session, arguments)
+    found = plan_with_ledger(clients, request, key=key, now=datetime.now(UTC))
     answer = {"data": found and found.document, "notes": request.bounds, "may_cost": planned["cost"]}
     is_refused = found is None or (found.outlook is not None and found.outlook.verdict == "refused")
     if is_refused or not session.source.writable:
         return answer | session.spent
+    refusal = session.budget.refusal(session.source, key, request.bound)
+    if refusal and send.started_with(clients, request, key) is None:
+        return answer | session.spent | {"refusal": refusal}
     return answer | session.spent | {"token": session.tokens.make(planned), "next": NEXT.format("submit")}
 
 

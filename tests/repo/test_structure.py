@@ -16,16 +16,16 @@ MODULES_MAX = 15
 MEDIAN_LINES_MAX = 7
 P90_LINES_MAX = 20
 LINES_MAX = {
-    "trainmaster/orchestrator": 29_820,
-    "trainmaster/client": 13_130,
-    "trainmaster/cli": 7_770,
-    "trainmaster/web": 5_640,
+    "trainmaster/orchestrator": 29_830,
+    "trainmaster/client": 13_160,
+    "trainmaster/cli": 7_810,
+    "trainmaster/web": 5_650,
     "trainmaster/inspect": 2_000,
-    "trainmaster/deploy": 2_910,
+    "trainmaster/deploy": 2_920,
     "trainstack": 30_330,
     "trainer": 7_280,
     "tools": 1_600,
-    "tests": 93_400,
+    "tests": 93_550,
 }
 """Of Python, by room, now; docs/decisions/044-two-wings-within-budgets.md has the budgets that they are to shrink to."""
 

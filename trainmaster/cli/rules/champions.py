@@ -120,6 +120,10 @@ def _champion_text(champion: "Champion") -> str:
     )
 
 
+SERVES_WITHIN_S = 7200
+"""How long --wait waits; a deployment takes 10 to 40 minutes."""
+
+
 @models.command(short_help="Serve a version of MODEL, or show what that costs.")
 @click.argument("model")
 @click.option("--version", type=click.IntRange(min=1), help="default: the one with the alias champion")
@@ -159,10 +163,13 @@ def deploy(clients: "Clients", *, model: str, output: str, instead: str | None, 
         endpoint.plan_removal(every=instead == "all")
     if not _is_confirmed(clients, endpoint, output, yes=yes):
         return ExitStatus.DONE
-    if (operation := endpoint.apply()) is not None:
+    if (operation := endpoint.apply()) is None:
+        talk("Done.")
+    elif waits:
+        operation.result(timeout=SERVES_WITHIN_S)
+        talk("It serves.")
+    else:
         talk(f"Begun: {operation.operation.name}. Repeat this command to see how far it is.")
-        if waits:
-            operation.result(timeout=None)
     return ExitStatus.DONE
 
 

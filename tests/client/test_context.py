@@ -18,7 +18,7 @@ from trainmaster.client.context import (
     refuse_elsewhere,
 )
 from trainmaster.deploy.names import topology_of
-from trainmaster.orchestrator.core.names import account_email
+from trainmaster.orchestrator.core.deployment_names import account_email
 from trainstack.find import register_stack
 
 

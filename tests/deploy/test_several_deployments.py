@@ -20,7 +20,7 @@ from trainmaster.deploy.existing import Existing, ExistingBucket, ExistingRole
 from trainmaster.deploy.names import Names, names_of
 from trainmaster.deploy.preflight import conclusions_from
 from trainmaster.deploy.up import REFUSED
-from trainmaster.orchestrator.core.names import account_email, is_deployment_name
+from trainmaster.orchestrator.core.deployment_names import account_email, is_deployment_name
 
 TEAMS = ("vision", "recommendations-eu", "recommendations-us")
 SHARED = {("topic", "gcr")}

@@ -13,7 +13,7 @@ from tests.deploy.hcl import bare, block, loaded
 from trainmaster.deploy.names import names_of
 from trainmaster.deploy.terraform_cli import LOCK, terraform_for
 from trainmaster.deploy.up import REFUSED
-from trainmaster.orchestrator.core.names import account_email
+from trainmaster.orchestrator.core.deployment_names import account_email
 
 pytestmark = pytest.mark.slow
 

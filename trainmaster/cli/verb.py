@@ -24,7 +24,7 @@ from trainmaster.client.context import (
     refuse_elsewhere,
     settings_folder,
 )
-from trainmaster.orchestrator.core.names import DEPLOYMENT_FORM, is_deployment_name
+from trainmaster.orchestrator.core.deployment_names import DEPLOYMENT_FORM, is_deployment_name
 from trainstack.find import own_state
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainmaster.orchestrator.core.names import DEPLOYMENT_FORM, is_deployment_name, name_prefix
+from trainmaster.orchestrator.core.deployment_names import DEPLOYMENT_FORM, is_deployment_name, name_prefix
 from trainstack.find import (
     DEFAULT_STATE,
     PROJECT,

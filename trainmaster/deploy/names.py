@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainmaster.orchestrator.core.names import account_email, name_prefix
+from trainmaster.orchestrator.core.deployment_names import account_email, name_prefix
 from trainmaster.resources import DEPLOY, ROOT, TOPOLOGY, parse_topology, parse_yaml
 
 METRICS = (

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from trainmaster.orchestrator.core.deployment_names import DEPLOYMENT_FORM, is_deployment_name, name_prefix
 from trainmaster.orchestrator.core.errors import SettingsIncomplete
-from trainmaster.orchestrator.core.names import DEPLOYMENT_FORM, Buckets, is_deployment_name, name_prefix
+from trainmaster.orchestrator.core.names import Buckets
 from trainmaster.orchestrator.core.requests.placeholders import DEPLOYMENT
 from trainmaster.orchestrator.core.requests.submission import Target
 

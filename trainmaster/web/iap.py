@@ -100,7 +100,7 @@ class IapDoor:
         return claims
 
     def _key(self, key_id: str) -> str | None:
-        """The key in PEM; None if there is none of this id."""
+        """The key in PEM; None for an id without a key."""
         with self._lock:
             now = self._clock()
             is_wanted = now - self._read_at > KEYS_KEPT_S or key_id not in self._keys

@@ -52,6 +52,6 @@ def clients_for(source: ConsoleSource, person: Person, team: str | None) -> "Cli
 
 
 def own_team(source: ConsoleSource, person: Person) -> str | None:
-    """The one team for which the person acts; None if there are none or several."""
+    """The one team for which the person acts; None if that is not exactly one."""
     teams = teams_of(source, person)
     return next(iter(teams)) if len(teams) == 1 and EVERY_TEAM not in teams else None

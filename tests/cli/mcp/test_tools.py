@@ -18,7 +18,7 @@ from trainmaster.cli.mcp.budget import Budget
 from trainmaster.cli.mcp.changes import REJECTED, Session, planned_request
 from trainmaster.cli.mcp.server import answer_call
 from trainmaster.cli.mcp.tokens import CHANGES, LIFETIME_S, Tokens
-from trainmaster.cli.mcp.tools import ACTIONS, DATA_MAX_BYTES, OWN, ROUTES, bounded, read_tools
+from trainmaster.cli.mcp.tools import ACTIONS, DATA_MAX_BYTES, OWN, ROUTES, cut_answer, read_tools
 from trainmaster.client.errors import ClientRefused
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT, message_status_object, record_object
 from trainmaster.orchestrator.core.requests.incoming import run_id_of_message_key
@@ -244,7 +244,7 @@ def test_a_request_beyond_the_budget_or_of_unknown_cost_is_refused(served: Serve
 
 
 def test_long_texts_and_lists_are_cut_and_named_and_an_answer_is_bounded() -> None:
-    answer = bounded({"data": {"text": "x" * 3000, "list": list(range(200))}, "notes": ""})
+    answer = cut_answer({"data": {"text": "x" * 3000, "list": list(range(200))}, "notes": ""})
     assert answer["cut"] == ["$.text: 1000 more characters", "$.list: 100 more entries"]
     assert "notes" not in answer
     for large in (
@@ -252,7 +252,7 @@ def test_long_texts_and_lists_are_cut_and_named_and_an_answer_is_bounded() -> No
         [[["x" * 50] * 90] * 90] * 90,
         ["x" * 1990] * 100,
     ):
-        assert len(json.dumps(bounded({"data": large}))) < DATA_MAX_BYTES + 1000
+        assert len(json.dumps(cut_answer({"data": large}))) < DATA_MAX_BYTES + 1000
 
 
 @pytest.mark.parametrize("words", ["--label Agent=x", "--label agent", "--session My", "--budget-usd nan"])

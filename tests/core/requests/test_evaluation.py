@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.core.roles import accepted, request, told
-from trainmaster.orchestrator.core.names import evaluation_account
+from trainmaster.orchestrator.core.deployment_names import evaluation_account
 from trainmaster.orchestrator.core.policy.policy import EvaluationPolicy
 from trainmaster.orchestrator.core.requests.evaluation import (
     evaluation_document,

@@ -16,7 +16,7 @@ from google.oauth2.credentials import Credentials
 
 from tests.stack.services import DEPLOY
 from trainmaster.cli.stack.product import read_topology
-from trainmaster.orchestrator.core.names import account_email as deployed_email
+from trainmaster.orchestrator.core.deployment_names import account_email as deployed_email
 from trainstack.http import in_thread, serving
 from trainstack.iam import Grants, application
 from trainstack.iam.principals import LOCAL_USER, Principal, Tokens, TooManyTokensError

@@ -62,7 +62,7 @@ class Session:
 
 
 def check(session: Session, arguments: Arguments) -> Answer:
-    return {"data": _examined(session, arguments).document}
+    return {"data": _examine_request(session, arguments).document}
 
 
 def plan(session: Session, arguments: Arguments) -> Answer:
@@ -123,7 +123,7 @@ def planned_request(session: Session, arguments: Arguments) -> tuple[Examination
     One content is one run in a session, for each `repeat`.
     """
     labels = [f'labels.{key}="{value}"' for key, value in session.labels.items()]  # a text, also if it is 1
-    found = _examined(session, arguments, *labels)
+    found = _examine_request(session, arguments, *labels)
     certain = "\n".join(f"{each.found} {each.cost} {each.repair}" for each in certain_findings(found))
     if (refusal := found.refusal or certain) or found.request is None:
         raise ClientRefused(refusal)
@@ -139,7 +139,7 @@ def planned_request(session: Session, arguments: Arguments) -> tuple[Examination
     return found, planned, f"mcp-{content}"
 
 
-def _examined(session: Session, arguments: Arguments, *settings: str) -> Examination:
+def _examine_request(session: Session, arguments: Arguments, *settings: str) -> Examination:
     file, text = arguments.get("file"), arguments.get("text")
     if (file is None) == (text is None):
         raise ClientRefused("Give either file, a path, or text, the document itself.")

@@ -46,8 +46,8 @@ class Tool:
         defaults = {key: schema["default"] for key, schema in self.takes.items() if "default" in schema}
         given = {**defaults, **arguments}
         if self.path in ACTIONS:
-            return bounded(changes.order(session, self.name, ACTIONS[self.path], given))
-        return bounded(_page(self, session, given) if self.path else OWN[self.name](session, given))
+            return cut_answer(changes.order(session, self.name, ACTIONS[self.path], given))
+        return cut_answer(_page(self, session, given) if self.path else OWN[self.name](session, given))
 
 
 def read_tools(*, is_read_only: bool) -> dict[str, Tool]:
@@ -81,7 +81,7 @@ def _page(tool: Tool, session: Session, arguments: Arguments) -> Answer:
     return {"data": {**data, tool.pages: items[behind - arguments["limit"] : behind]}, "next": following}
 
 
-def bounded(answer: Answer) -> Answer:
+def cut_answer(answer: Answer) -> Answer:
     """The answer with data of at most DATA_MAX_BYTES, and without what is empty; `cut` lists what was left out."""
     for chars, items in BOUNDS:
         cuts: list[str] = []

@@ -128,7 +128,7 @@ def send_and_follow(
     """
     sent = _send(clients, requests, key, output, yes=yes)
     try:
-        sent = [_recorded(clients, *pair) for pair in zip(sent, requests, strict=True)]
+        sent = [_await_record(clients, *pair) for pair in zip(sent, requests, strict=True)]
         if output == NAME:
             print_names(run_id for each in sent if each.runs for run_id in each.run_ids)
         return _follow(clients, sent, following)
@@ -303,7 +303,7 @@ def _document(
     return found
 
 
-def _recorded(clients: "Clients", sent: "Sent", request: "Examination") -> "Sent":
+def _await_record(clients: "Clients", sent: "Sent", request: "Examination") -> "Sent":
     """What the service has made of it, or what was sent if it has not answered in time; a refusal is shown.
 
     Raises:

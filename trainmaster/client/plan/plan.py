@@ -15,9 +15,9 @@ from trainmaster.client.submission.examination import Examination
 from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates, quota_class
 from trainmaster.orchestrator.core.admission.cost import estimate, with_follow_ups
 from trainmaster.orchestrator.core.admission.prices import Prices
+from trainmaster.orchestrator.core.deployment_names import account_email
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import (
-    account_email,
     is_run_id,
     message_status_object,
     run_id_in_group,
@@ -160,7 +160,7 @@ def plan_with_ledger(
 
 
 def last_run(clients: "Clients", examination: Examination) -> RunRecord | None:
-    """The newest run of the request's model and team, of a matrix its first; None if there is none that can be read.
+    """The newest run of the request's model and team, of a matrix its first; None if no such run can be read.
 
     Raises:
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.

@@ -75,7 +75,7 @@ class ServingEndpoint:
         """
         from google.cloud.aiplatform_v1.types.endpoint import DeployedModel
 
-        found, resources = self._registered(version), resources_from(**machines)
+        found, resources = self._find_version(version), resources_from(**machines)
         name = f"{found.name.partition('@')[0]}@{found.version_id}"
         digest = hashlib.sha256((found.labels.get(RUN_LABEL) or name).encode()).hexdigest()
         new = DeployedModel(id=str(_MIN_ID + int(digest, 16) % (9 * _MIN_ID)), model=name)
@@ -154,7 +154,7 @@ class ServingEndpoint:
             self._service.update_endpoint(endpoint=endpoint, update_mask={"paths": ["traffic_split"]})
         return None
 
-    def _registered(self, version: int | None) -> Any:
+    def _find_version(self, version: int | None) -> Any:
         from google.api_core.exceptions import NotFound
 
         name, wanted = f"{self._place}/models/{self._model_id}", f"{self._model}@{version or ALIAS}"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.deploy.names import is_asked, permissions, role_id, topology_of
-from trainmaster.orchestrator.core.names import account_email, name_prefix
+from trainmaster.orchestrator.core.deployment_names import account_email, name_prefix
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,6 @@ from datetime import UTC, date, datetime, time
 LABEL_MAX_CHARS = 63
 HASH_CHARS = 10
 KEY_HASH_CHARS = 20
-ACCOUNT_ID_MAX_CHARS = 30  # https://cloud.google.com/iam/docs/service-accounts-create
-ACCOUNT_HASH_CHARS = 8
 OBJECT_NAME_MAX_BYTES = 1024  # https://cloud.google.com/storage/quotas
 MICROSECOND_CHARS = 6
 
@@ -67,15 +65,7 @@ _MARKER = re.compile(
 )
 _NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]+")
 _RUN_ID = re.compile(r"[a-z][a-z0-9_-]{0,62}")
-# The names of other accounts begin with these words: `tm-eval-trainer` is that of a team's evaluations. Cloud Storage and
-# workload identity pools reserve names that begin so: https://cloud.google.com/storage/docs/buckets#naming and
-# https://cloud.google.com/iam/docs/reference/rest/v1/projects.locations.workloadIdentityPools/create
-_DEPLOYMENT = re.compile(r"(?!(build|ci|eval|events|on)$|goog|g00g|gcp)[a-z][a-z0-9]{0,5}")
 _LIKE_NAMED = re.compile(r"^([a-z][a-z0-9]{0,5})__")
-DEPLOYMENT_FORM = (
-    "1 to 6 lower-case letters and digits, the first a letter; not build, ci, eval, events or on, and nothing that begins "
-    "with goog, g00g or gcp"
-)
 _ITEM_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _MADE_RUN_ID = re.compile(
     rf"[a-z][a-z0-9_-]*-(\d{{8}}t\d{{6}}-[0-9a-f]{{{HASH_CHARS}}}|key-[0-9a-f]{{{KEY_HASH_CHARS}}})"
@@ -208,35 +198,6 @@ def drop_folder(object_name: str) -> str | None:
 def in_team(team: str | None, name: str) -> str:
     """`<team>/<name>`: the name in the team's folder. Without teams, the name itself."""
     return name if team is None else f"{team}/{name}"
-
-
-def is_deployment_name(text: str) -> bool:
-    """Whether a deployment may have this name: `tm-<name>-on-request-published` is as long as an account's id may be."""
-    return _DEPLOYMENT.fullmatch(text) is not None
-
-
-def name_prefix(deployment: str) -> str:
-    """What the names of a deployment's resources have before their own: `<name>-`; nothing without a name."""
-    return deployment and f"{deployment}-"
-
-
-def account_email(name: str, project: str, prefix: str = "") -> str:
-    """The email of the deployment's account of that name, `tm-<prefix><name>`; an id that is too long ends in a hash."""
-    whole = f"tm-{prefix}{name}"
-    if len(whole) > ACCOUNT_ID_MAX_CHARS:
-        kept = whole[: ACCOUNT_ID_MAX_CHARS - ACCOUNT_HASH_CHARS - 1]
-        whole = f"{kept}-{_hash(whole, ACCOUNT_HASH_CHARS)}"
-    return f"{whole}@{project}.iam.gserviceaccount.com"
-
-
-def team_account(team: str, project: str, prefix: str = "") -> str:
-    """The email of the service account that the team's jobs run as."""
-    return account_email(f"trainer-{team}", project, prefix)
-
-
-def evaluation_account(team: str | None, project: str, prefix: str = "") -> str:
-    """The email of the service account that scores the models of the team, or of a deployment without teams."""
-    return account_email("eval" if team is None else f"eval-{team}", project, prefix)
 
 
 def stem(object_name: str) -> str:

@@ -7,6 +7,7 @@ team, because its author could name another one.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from trainmaster.orchestrator.core.deployment_names import team_account
 from trainmaster.orchestrator.core.documents.faults import Fault, listed
 from trainmaster.orchestrator.core.names import (
     REQUESTS_PREFIX,
@@ -16,7 +17,6 @@ from trainmaster.orchestrator.core.names import (
     in_team,
     object_uri,
     split_object_uri,
-    team_account,
 )
 from trainmaster.orchestrator.core.policy.policy import Policy, Team
 

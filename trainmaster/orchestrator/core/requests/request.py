@@ -9,6 +9,7 @@ from datetime import date
 from functools import partial
 from typing import Any
 
+from trainmaster.orchestrator.core.deployment_names import team_account
 from trainmaster.orchestrator.core.documents.faults import (
     Fault,
     Refused,
@@ -20,7 +21,6 @@ from trainmaster.orchestrator.core.documents.faults import (
 )
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.documents.values import text_at
-from trainmaster.orchestrator.core.names import team_account
 from trainmaster.orchestrator.core.policy.policy import Machines, Policy
 from trainmaster.orchestrator.core.policy.teams import policy_of, team_fault
 from trainmaster.orchestrator.core.requests.checks import cluster, programs

@@ -10,9 +10,9 @@ from typing import Any
 
 from trainmaster.orchestrator.core.champions.copy import ModelCopy, NotCopied
 from trainmaster.orchestrator.core.completion.model import parse_scores
+from trainmaster.orchestrator.core.deployment_names import evaluation_account, name_prefix
 from trainmaster.orchestrator.core.documents.faults import Refused
 from trainmaster.orchestrator.core.job_names import job_region
-from trainmaster.orchestrator.core.names import evaluation_account, name_prefix
 from trainmaster.orchestrator.core.requests import evaluation as asked
 from trainmaster.orchestrator.core.requests.draft import Draft
 from trainmaster.orchestrator.core.requests.spec import spec_from

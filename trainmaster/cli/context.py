@@ -28,7 +28,10 @@ def context(call: click.Context) -> int:
 @click.argument("name", required=False)
 @click.option("--clear", is_flag=True, help="forget the choice")
 def use(name: str | None, clear: bool) -> int:
-    """Keep NAME for later commands: local, local:DIR or PROJECT/REGION, with /NAME of a deployment that has one."""
+    """Keep NAME for later commands.
+
+    NAME is local, local:DIR or PROJECT/REGION; /NAME behind local or the region chooses a deployment with a name.
+    """
     if (name is None) != clear:
         raise click.UsageError(f"Name a context ({FORMS}), or --clear the choice.")
     settings = settings_folder()

@@ -74,7 +74,10 @@ def test_two_replicas_are_drawn_recorded_as_ps_says_and_a_silent_job_is_cancelle
         record = project.finished_record(status["run_id"])
         replicas = record["utilization"]["replicas"]
         assert [one["replica"] for one in replicas] == ["workerpool0-0", "workerpool1-0"]
-        assert sorted(VCPUS * one["cpu"]["mean"] for one in replicas) == pytest.approx(by_ps, rel=0.1)
+        # Of a whole core 10 %: beside other tests, a replica's start and end weigh more in its mean.
+        assert sorted(VCPUS * one["cpu"]["mean"] for one in replicas) == pytest.approx(
+            by_ps, rel=0.1, abs=0.1
+        )
         silent = project.finished_record(project.final_status("requests/silent.yaml")["run_id"])
         assert (silent["state"], silent["wasteful"]["reason"]) == (
             "cancelled",

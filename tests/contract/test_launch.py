@@ -41,7 +41,7 @@ def test_an_upload_becomes_a_labelled_job_and_a_submitted_record(world: World) -
     RECORD.validate(encoded(record))
 
 
-def test_a_first_delivery_costs_eleven_storage_operations_and_a_second_two(world: World) -> None:
+def test_a_first_delivery_costs_twelve_storage_operations_and_a_second_two(world: World) -> None:
     incoming = world.drop()
     first, second = Boundary(), Boundary()
     world.launch(incoming, first)
@@ -56,6 +56,7 @@ def test_a_first_delivery_costs_eleven_storage_operations_and_a_second_two(world
         "write status",
         "list ledger",
         "submit",
+        "write jobs",
         "publish",
         "publish",
         "write runs",

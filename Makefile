@@ -30,8 +30,8 @@ demo-tuning: $(STAMP) ## watch six trials search for the best model, on this mac
 demo-retrain: $(STAMP) ## watch new data train the next champion, on this machine
 	@$(PY) -m trainmaster demo retraining
 
-test: $(STAMP) ## lint, types, import rules, wording and every test, in about 15 minutes
-	@echo "Checks, then every test: about 15 minutes on two quiet cores. make test-fast takes 2 minutes."
+test: $(STAMP) ## lint, types, import rules, wording and every test, in 20 minutes or more
+	@echo "Checks, then every test: 20 minutes or more on two quiet cores. make test-fast takes 2 minutes."
 	@$(MAKE) --no-print-directory check
 	$(PYTEST)
 

@@ -18,8 +18,7 @@ from tests.contract.world import World
 from tests.web.consoles import console_of
 from trainmaster.orchestrator.core.names import marker_object
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.web.pages.lately import lately
-from trainmaster.web.pages.overview import Today, overview
+from trainmaster.web.pages.overview import Today, lately, overview
 from trainmaster.web.rendering import Frame, whole_page
 from trainmaster.web.source import ConsoleSource
 from trainmaster.web.subject import Ask, ConsolePage

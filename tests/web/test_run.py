@@ -233,7 +233,7 @@ def test_each_step_has_the_time_until_the_next_one_and_the_current_one_the_time_
         RunStage(title="Job ended", at=at + timedelta(seconds=112)),
         RunStage(title="Last log line", at=at + timedelta(seconds=111)),  # by another service's clock
     ]
-    assert [(row.title, row.took) for row in stage_rows(stages)] == [
+    assert [(row["title"], row["took"]) for row in stage_rows(stages)] == [
         ("Job submitted", "2.0s"),
         ("Job running", "1m 50s"),
         ("Model exported", ""),
@@ -241,12 +241,12 @@ def test_each_step_has_the_time_until_the_next_one_and_the_current_one_the_time_
         ("Last log line", ""),
     ]
     live = stage_rows(stages[:3], at + timedelta(seconds=100))
-    assert [(row.took, row.is_current, row.x, row.width) for row in live] == [
+    assert [(row["took"], row["is_current"], row["x"], row["width"]) for row in live] == [
         ("2.0s", False, 0, 20),
         ("1m 38s", True, 20, 980),
         ("", False, 0, 0),
     ]
-    assert not any(row.is_current for row in stage_rows(stages))
+    assert not any(row["is_current"] for row in stage_rows(stages))
 
 
 def test_the_drawing_of_a_live_run_moves_by_seconds_and_later_by_hundredths() -> None:

@@ -27,7 +27,6 @@ from trainmaster.web.rendering import main_part, whole_page
 from trainmaster.web.security import Guard, has_token
 from trainmaster.web.source import ConsoleSource
 from trainmaster.web.subject import (
-    ActionOutcome,
     ApiRoute,
     Ask,
     ConsoleAction,
@@ -50,7 +49,7 @@ def make_app(
 ) -> ASGIApp:
     """The application. `token` is the session's; `streams` is closed by the server that stops."""
     streams = streams or Streams(pause_s=LOCAL_POLL_S)
-    console = WebConsole(source, token=token, is_secret=is_secret, streams=streams)
+    console = WebConsole(source=source, token=token, is_secret=is_secret, streams=streams)
     routes: list[Route | Mount] = [
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
         Route(API, _document(lambda: _index(SUBJECTS)), methods=["GET"]),
@@ -228,7 +227,9 @@ def _action_route(console: WebConsole, action: ConsoleAction, *, is_api: bool) -
                 fault = replace(fault, back=request.url.path)
             return _fault_answer(console, request, fault, is_api=is_api)
         console.source.forget()
-        return _answer_of(outcome, is_api=is_api)
+        if is_api:
+            return JSONResponse({"message": outcome.message, "page": outcome.go_to, **outcome.document})
+        return RedirectResponse(outcome.go_to, status_code=303)
 
     return answer
 
@@ -260,12 +261,6 @@ def _refuse_strangers(
         "The request lacks the token of this session: its form is from before the console was started again."
         " Nothing was changed. Open the form again, and send it from there."
     )
-
-
-def _answer_of(outcome: ActionOutcome, *, is_api: bool) -> Response:
-    if is_api:
-        return JSONResponse({"message": outcome.message, "page": outcome.go_to, **outcome.document})
-    return RedirectResponse(outcome.go_to, status_code=303)
 
 
 class NotAllowed(ClientRefused):

@@ -1,6 +1,7 @@
 """One console: what it reads, who may use it, and what surrounds its pages."""
 
 from contextlib import suppress
+from dataclasses import dataclass
 
 from starlette.requests import Request
 
@@ -13,15 +14,14 @@ LOCAL_POLL_S, CLOUD_POLL_S = 0.7, 10.0
 """Between two looks at an open page: of the server, which sends what changed, and of the browser in the cloud."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class WebConsole:
-    """One console: its source, and the token of its session."""
+    """One console, and the token of its session. `is_secret`: also reading needs it, as the data is elsewhere."""
 
-    def __init__(self, source: ConsoleSource, *, token: str, is_secret: bool, streams: Streams) -> None:
-        """`is_secret`: also reading needs the token, because the data is not on this machine."""
-        self.source = source
-        self.token = token
-        self.is_secret = is_secret
-        self.streams = streams
+    source: ConsoleSource
+    token: str
+    is_secret: bool
+    streams: Streams
 
     def frame(self, request: Request) -> Frame:
         """What surrounds a page. It never fails: without a stack it says so."""

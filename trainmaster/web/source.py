@@ -69,7 +69,9 @@ class ConsoleSource:
         Raises:
             NoContext: no stack runs.
         """
-        if (clients := self._clients) is not None and _is_gone(clients.context):
+        clients = self._clients
+        host = clients.context.storage_host if clients is not None else None
+        if host is not None and not is_open(host):
             self.reconnect()
         with self._choosing:
             if self._clients is None:
@@ -131,7 +133,3 @@ class ConsoleSource:
                 with suppress(Exception):  # a client whose service is gone
                     self._clients.__exit__(None, None, None)
                 self._clients = None
-
-
-def _is_gone(context: Context) -> bool:
-    return context.storage_host is not None and not is_open(context.storage_host)

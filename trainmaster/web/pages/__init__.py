@@ -7,7 +7,6 @@ from trainmaster.web.pages import (
     compare,
     costs_page,
     dead_letters,
-    lately,
     models_page,
     notices_page,
     overview,
@@ -22,7 +21,6 @@ from trainmaster.web.subject import ConsoleSubject
 SUBJECTS: Sequence[ConsoleSubject] = (
     overview.SUBJECT,
     attempt.SUBJECT,
-    lately.SUBJECT,
     runs.SUBJECT,
     compare.SUBJECT,  # before the page of a run, whose path matches too
     run_page.SUBJECT,

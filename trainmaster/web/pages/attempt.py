@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import PurePath
 from typing import Any
@@ -16,7 +15,7 @@ from trainmaster.client.submission.kinds import FileKind, use_of
 from trainmaster.client.submission.send import start_run
 from trainmaster.client.submission.source import STDIN, pasted_source
 from trainmaster.client.submission.terms import deployed_terms
-from trainmaster.orchestrator.core.documents.faults import MAX_FAULTS, Fault
+from trainmaster.orchestrator.core.documents.faults import MAX_FAULTS
 from trainmaster.orchestrator.core.documents.placing import position
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.resources import EDITOR_LINE, ROOT
@@ -53,15 +52,6 @@ PREPARATION: Mapping[str, str] = {
 }
 """What an example needs before it can succeed, by its name."""
 _NAMES = {FileKind.REQUEST: "request.yaml", FileKind.RULE: "rule.yaml", FileKind.ORDER: "order.yaml"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShownFault:
-    """A fault, and its line with a mark below; `level` is `error` or `warning`."""
-
-    fault: Fault
-    level: str
-    excerpt: tuple[str, str] | None
 
 
 def form(ask: Ask) -> ConsolePage:
@@ -101,7 +91,7 @@ def examined_page(ask: Ask, *, reads_ledger: bool) -> ConsolePage:
     except ClientRefused as refused:
         return _page(text, file, None, problem=str(refused))
     if reads_ledger:
-        return _page(text, file, found, plan=_with_ledger(ask, found))
+        return _page(text, file, found, plan=plan_with_ledger(ask.source.clients, found, now=ask.now))
     return _page(text, file, found, plan=plan_of(found), loads_more=ask.source.is_local)
 
 
@@ -109,10 +99,6 @@ def _examination(ask: Ask) -> Examination:
     clients = ask.clients_of(team) if ask.person and (team := own_team(ask.source, ask.person)) else None
     terms = deployed_terms(clients) if clients else ask.source.read("terms", AnswerAge.RARE, deployed_terms)
     return examination_of(pasted_source(ask.form.get("text", ""), ask.form.get("file", "")), terms)
-
-
-def _with_ledger(ask: Ask, found: Examination) -> Plan | None:
-    return plan_with_ledger(ask.source.clients, found, now=ask.now)
 
 
 def _page(
@@ -155,11 +141,12 @@ def _page(
     )
 
 
-def _shown_faults(found: Examination) -> Iterator[ShownFault]:
-    """In the order of the text, at most MAX_FAULTS of each level."""
+def _shown_faults(found: Examination) -> Iterator[dict[str, Any]]:
+    """Each with its level, and its line with a mark below; in the order of the text, at most MAX_FAULTS of each level."""
     for level, faults in (("error", found.faults), ("warning", found.warnings)):
         for fault in sorted(faults[:MAX_FAULTS], key=position):
-            yield ShownFault(fault=fault, level=level, excerpt=fault.place.excerpt if fault.place else None)
+            excerpt = fault.place.excerpt if fault.place else None
+            yield {"fault": fault, "level": level, "excerpt": excerpt}
 
 
 def propose(ask: Ask) -> Proposal:
@@ -222,7 +209,7 @@ def plan_document(ask: Ask) -> dict[str, Any]:
     """
     _require_text(ask)
     found = _examination(ask)
-    plan = _with_ledger(ask, found)
+    plan = plan_with_ledger(ask.source.clients, found, now=ask.now)
     if plan is None:
         raise ClientRefused(found.refusal)
     return plan.document

@@ -1,23 +1,15 @@
 """The files of a model, as a table of a page."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from trainmaster.client.errors import ClientRefused, Damaged, NotFound
 from trainmaster.client.files.listing import RemoteFile
 from trainmaster.client.terminal import size_text
 
 FILES_SHOWN = 200
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileTable:
-    """The first FILES_SHOWN files and the size of all, or why they are unknown."""
-
-    files: Sequence[RemoteFile] = ()
-    left_out: int = 0
-    size: str = ""
-    problem: str = ""
+FileTable = Mapping[str, Any]  # Any: see below
+"""The first FILES_SHOWN `files`, how many are `left_out`, and the `size` of all; or the `problem`, why they are unknown."""
 
 
 def file_table(read_files: Callable[[], Sequence[RemoteFile]]) -> FileTable:
@@ -25,9 +17,6 @@ def file_table(read_files: Callable[[], Sequence[RemoteFile]]) -> FileTable:
     try:
         files = read_files()
     except (Damaged, NotFound, ClientRefused) as unknown:
-        return FileTable(problem=str(unknown))
-    return FileTable(
-        files=files[:FILES_SHOWN],
-        left_out=max(0, len(files) - FILES_SHOWN),
-        size=size_text(sum(file.size_bytes for file in files)),
-    )
+        return {"problem": str(unknown)}
+    left_out, size = max(0, len(files) - FILES_SHOWN), size_text(sum(file.size_bytes for file in files))
+    return {"problem": "", "files": files[:FILES_SHOWN], "left_out": left_out, "size": size}

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -128,9 +127,7 @@ def model(ask: Ask) -> ConsolePage:
             "address": address_of(name),
             "champion": champion,
             "is_better": "higher" if current and current.contest.goal is Goal.MAXIMIZE else "lower",
-            "reigns": [
-                (each, _restore_address(champion, each.reign)) for each in reigns_of(champion)[:REIGNS_SHOWN]
-            ],
+            "reigns": list(_reigns(champion)),
             "reigns_left_out": max(len(champion.history) - REIGNS_SHOWN, 0),
             "challengers": champion.considered[::-1],
             "pending": pending_lines(champion),
@@ -147,19 +144,12 @@ def model(ask: Ask) -> ConsolePage:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reigned:
-    """A reign, and when the next one began; `until` is None for the current one."""
-
-    reign: Reign
-    until: datetime | None
-
-
-def reigns_of(champion: Champion) -> list[Reigned]:
-    """The reigns that the document keeps, latest first."""
-    starts = [each.since for each in champion.history[1:]]
-    pairs = zip(champion.history, [*starts, None], strict=True) if champion.history else ()
-    return [Reigned(reign=reign, until=until) for reign, until in pairs][::-1]
+def _reigns(champion: Champion) -> Iterator[tuple[Reign, datetime | None, str]]:
+    """The latest reigns, each with when the next one began, None for the current one, and the address that restores it."""
+    until = None
+    for reign in champion.history[::-1][:REIGNS_SHOWN]:
+        yield reign, until, _restore_address(champion, reign)
+        until = reign.since
 
 
 def _restore_address(champion: Champion, reign: Reign) -> str:

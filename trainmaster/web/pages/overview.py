@@ -1,4 +1,4 @@
-"""The first page: what runs, what waits and why, and what failed today."""
+"""The first page: what runs, what waits and why, and what failed today; the rest is loaded after its first paint."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -7,8 +7,12 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from trainmaster.client.dead_letters.opened import list_letters
 from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_run
+from trainmaster.client.rules.champions import changed_champions
+from trainmaster.client.rules.found_rule import Awaited, FoundRule
+from trainmaster.client.rules.listing import list_rules
 from trainmaster.client.runs.admission_objects import active_runs
 from trainmaster.client.runs.listing import Filters, RunList, list_runs
 from trainmaster.client.runs.queue_listing import QueueListing, Waits
@@ -31,26 +35,10 @@ TODAY_MAX = 500
 """Runs of today that are looked through, in one listing."""
 ROWS_MAX = 10
 """Of each section; its heading links to all."""
-FAILED_SHOWN = 5
+FAILED_SHOWN = RULES_SHOWN = CHAMPIONS_SHOWN = 5
 METRICS_SHOWN = 3
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 FAILED = frozenset({RunState.FAILED, RunState.REJECTED, RunState.EXPIRED, RunState.PARTIALLY_SUCCEEDED})
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunningRow:
-    """A run that has not ended and does not wait, and how far it is in a few words."""
-
-    row: IndexRow
-    progress: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class WaitingRow:
-    """A run in the queue, and why it waits."""
-
-    waits: Waits
-    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,16 +134,17 @@ def _failed_rows(rows: Sequence[IndexRow], midnight: datetime) -> Iterator[Index
     yield from sorted(by_id.values(), key=lambda row: row.ended_at or row.updated_at, reverse=True)
 
 
-def _waiting_rows(rows: Sequence[IndexRow], queue: QueueListing) -> Iterator[WaitingRow]:
+def _waiting_rows(rows: Sequence[IndexRow], queue: QueueListing) -> Iterator[tuple[Waits, str]]:
+    """The first runs in the queue, each with why it waits."""
     reasons = {row.run_id: row.reason for row in rows if row.state is RunState.WAITING}
     for each in queue.waiting[:ROWS_MAX]:
-        yield WaitingRow(waits=each, reason=reasons.get(each.run_id) or f"waits for {waits_text(each)}")
+        yield each, reasons.get(each.run_id) or f"waits for {waits_text(each)}"
 
 
 def _running_rows(
     ask: Ask, rows: Sequence[IndexRow], queue: QueueListing, marked: Sequence[str]
-) -> tuple[list[RunningRow], int]:
-    """The newest runs that have not ended and do not wait, and how many there are."""
+) -> tuple[list[tuple[IndexRow, str]], int]:
+    """The newest runs that have not ended and do not wait, each with how far it is, and how many there are."""
     known = {row.run_id: row for row in rows}
     waiting = {each.run_id for each in queue.waiting}
     ids = [
@@ -167,13 +156,13 @@ def _running_rows(
     return [found for each in ids[:ROWS_MAX] if (found := _running_row(ask, each, known.get(each)))], len(ids)
 
 
-def _running_row(ask: Ask, run_id: str, row: IndexRow | None) -> RunningRow | None:
+def _running_row(ask: Ask, run_id: str, row: IndexRow | None) -> tuple[IndexRow, str] | None:
     record = ask.source.read(("record-of", run_id), AnswerAge.SLOW, lambda clients: _record(clients, run_id))
     if row is None:  # older than the newest runs
         row = index_row_of(record, 0) if record is not None else None
     if row is None or row.state in ENDS:
         return None
-    return RunningRow(row=row, progress=_progress(record) if record is not None else "")
+    return row, _progress(record) if record is not None else ""
 
 
 def _record(clients: "Clients", run_id: str) -> RunRecord | None:
@@ -199,4 +188,49 @@ def _progress(record: RunRecord) -> str:
     return "; ".join(filter(None, said))
 
 
-SUBJECT = ConsoleSubject(pages=[PageRoute(path="/", show=overview)])
+def lately(ask: Ask) -> ConsolePage:
+    """The page from which the first one takes next firings and changed champions."""
+    rules = ask.source.read("rules", AnswerAge.RARE, list_rules)
+    champions = ask.source.read(
+        "champions-changed", AnswerAge.RARE, lambda clients: changed_champions(clients, CHAMPIONS_SHOWN)
+    )
+    return ConsolePage(
+        title="Lately",
+        template="lately.html",
+        values={
+            "rules": _next_rules(rules, ask.now)[:RULES_SHOWN],
+            "any_rule": bool(rules),
+            "champions": champions,
+        },
+        command="trainmaster rules ls",
+    )
+
+
+def dead_letters(ask: Ask) -> ConsolePage:
+    """How many there are. Reading them takes seconds and hides them from other readers, so it is done once a page load."""
+    found = ask.source.read("dead-letters", AnswerAge.RARE, list_letters)
+    return ConsolePage(
+        title="Dead letters",
+        template="dead_letters_count.html",
+        values={"count": len(found.letters), "may_be_more": found.may_be_more},
+        command="trainmaster dead-letters ls",
+        is_final=True,
+    )
+
+
+def _next_rules(rules: Sequence[FoundRule], now: datetime) -> list[tuple[FoundRule, list[Awaited]]]:
+    """The rules that may fire, those with a known time first, each with its conditions."""
+    last = datetime.max.replace(tzinfo=now.tzinfo)
+    deciding = sorted(
+        (rule for rule in rules if rule.decides), key=lambda rule: (rule.next_at(now) or last, rule.name)
+    )
+    return [(rule, list(rule.awaited(now))) for rule in deciding]
+
+
+SUBJECT = ConsoleSubject(
+    pages=[
+        PageRoute(path="/", show=overview),
+        PageRoute(path="/overview/lately", show=lately),
+        PageRoute(path="/overview/dead-letters", show=dead_letters),
+    ]
+)

@@ -1,7 +1,6 @@
 """The rule that an address names, and its changes: it is fired, paused or resumed, after a page says what follows."""
 
 import shlex
-from collections.abc import Iterator
 from urllib.parse import quote
 
 from trainmaster.client.rules.changing import fire_refusal, fire_rule, pause_refusal, set_enabled
@@ -9,7 +8,6 @@ from trainmaster.client.rules.found_rule import FoundRule, state_word
 from trainmaster.client.rules.listing import find_rule
 from trainmaster.client.shown.rule_lines import WHILE_RUNNING, limits_text
 from trainmaster.orchestrator.core.names import drop_folder
-from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import ActionOutcome, Ask, Proposal
 
@@ -42,18 +40,18 @@ def propose_firing(ask: Ask) -> Proposal:
     version = found.rule
     return Proposal(
         title=f"Fire the rule {found.name}?",
-        effects=list(_effects_of_firing(version)) if version else [],
+        effects=[
+            f"It starts a run of the model {version.model_name}, with the rule's request.",
+            WHILE_RUNNING[version.while_running],
+            f"The rule's limits apply: {limits_text(version)}.",
+        ]
+        if version
+        else [],
         command=f"trainmaster rules fire {shlex.quote(found.name)}",
         button="Fire the rule",
         back=address_of(found),
         refusal=fire_refusal(found),
     )
-
-
-def _effects_of_firing(version: Rule) -> Iterator[str]:
-    yield f"It starts a run of the model {version.model_name}, with the rule's request."
-    yield WHILE_RUNNING[version.while_running]
-    yield f"The rule's limits apply: {limits_text(version)}."
 
 
 def fire(ask: Ask) -> ActionOutcome:

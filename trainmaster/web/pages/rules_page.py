@@ -1,12 +1,12 @@
 """Rules: what each waits for and how much of it there is, why it is held back, and what it has fired."""
 
 import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from trainmaster.client.rules.changing import fire_refusal, pause_refusal
-from trainmaster.client.rules.found_rule import Awaited, FoundRule
+from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.rules.listing import RuleFile, list_rules, read_rule_file
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.client.shown.rule_lines import idle_text, standing_reasons, version_facts
@@ -45,30 +45,6 @@ RUNS_SCANNED, RUNS_SHOWN = 1000, 10
 """The newest runs, that are searched for a rule's firings, and how many of these are shown."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RuleRow:
-    """One rule as a row."""
-
-    rule: FoundRule
-    name: str
-    address: str
-    awaited: tuple[Awaited, ...]
-    reasons: tuple[str, ...]
-    changes: tuple[tuple[str, str], ...]
-    """What may be done with it now: the last part of the action's address, and the button's text."""
-    not_fired: str
-    """Why an accepted rule has no button Fire, where its state does not say so; or empty."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RuleFileLine:
-    """A line of a rule's file, cut to LINE_MAX_CHARS, with the faults that are on it."""
-
-    number: int
-    text: str
-    faults: tuple[str, ...]
-
-
 def rules(ask: Ask) -> ConsolePage:
     """Every rule, with its conditions and why it is held back."""
     found = ask.source.read("rules", AnswerAge.SLOW, list_rules)
@@ -81,19 +57,21 @@ def rules(ask: Ask) -> ConsolePage:
     )
 
 
-def _row(rule: FoundRule, ask: Ask) -> RuleRow:
-    return RuleRow(
-        rule=rule,
-        name=one_line(rule.name, NAME_MAX_CHARS),
-        address=address_of(rule),
-        awaited=tuple(rule.awaited(ask.now)),
-        reasons=tuple(_reasons(rule, ask)),
-        changes=tuple(_changes(rule)),
-        not_fired=one_line(fire_refusal(rule), NAME_MAX_CHARS) if rule.decides else "",
-    )
+def _row(rule: FoundRule, ask: Ask) -> dict[str, Any]:
+    """One rule as a row. `not_fired`: why an accepted one has no button Fire, where its state does not say so."""
+    return {
+        "rule": rule,
+        "name": one_line(rule.name, NAME_MAX_CHARS),
+        "address": address_of(rule),
+        "awaited": list(rule.awaited(ask.now)),
+        "reasons": list(_reasons(rule, ask)),
+        "changes": list(_changes(rule)),
+        "not_fired": one_line(fire_refusal(rule), NAME_MAX_CHARS) if rule.decides else "",
+    }
 
 
 def _changes(rule: FoundRule) -> Iterator[tuple[str, str]]:
+    """What may be done with it now: the last part of the action's address, and the button's text."""
     if rule.rule_id is None:
         return
     if not fire_refusal(rule):
@@ -124,7 +102,7 @@ def rule(ask: Ask) -> ConsolePage:
     faults = reported_faults(found.status.faults or () if found.status else ())
     lines = list(_lines(file, faults, as_json=found.dropped_name.lower().endswith(".json")))
     problems = (found.status.problems if found.status else None) or ()
-    marked = {text for line in lines for text in line.faults}
+    marked = {text for _, _, on_line in lines for text in on_line}
     return ConsolePage(
         title=one_line(found.name, NAME_MAX_CHARS),
         template="rule.html",
@@ -141,7 +119,10 @@ def rule(ask: Ask) -> ConsolePage:
     )
 
 
-def _lines(file: RuleFile | None, faults: list[Fault], *, as_json: bool) -> Iterator[RuleFileLine]:
+def _lines(
+    file: RuleFile | None, faults: list[Fault], *, as_json: bool
+) -> Iterator[tuple[int, str, Sequence[str]]]:
+    """The lines by number, each cut to LINE_MAX_CHARS, with the faults that are on it."""
     if file is None:
         return
     by_line: dict[int, list[str]] = {}
@@ -151,7 +132,7 @@ def _lines(file: RuleFile | None, faults: list[Fault], *, as_json: bool) -> Iter
     texts = split_lines(file.text.rstrip(), as_json=as_json)
     for number, text in enumerate(texts[:LINES_MAX], 1):
         shown = one_line(text.expandtabs(), LINE_MAX_CHARS)
-        yield RuleFileLine(number=number, text=shown, faults=tuple(by_line.get(number, ())))
+        yield number, shown, by_line.get(number, ())
 
 
 def _firings(rule: FoundRule, ask: Ask) -> list[IndexRow]:

@@ -3,7 +3,6 @@
 import shlex
 from urllib.parse import quote
 
-from trainmaster.client.explaining.explanation import Explanation
 from trainmaster.client.find import read_run
 from trainmaster.client.study.document import study_csv, study_document
 from trainmaster.client.study.read import TuningStudy, tuning_of
@@ -28,7 +27,6 @@ def study(ask: Ask) -> ConsolePage:
     tuning, run_id = _tuning(ask), ask.path["run_id"]
     sort, descending = ask.query.get("sort") or "trial", ask.query.get("order") == "desc"
     rows = ask.whole("rows", ROWS, ROWS_MAX)
-    why = _explanation_of_end(ask, tuning)
     view = study_values(tuning, sort=sort, descending=descending, most=rows)
     here, quoted = f"/runs/{quote(run_id, safe='')}", shlex.quote(run_id)
     hidden = len(tuning.study.trials) > rows < ROWS_MAX
@@ -37,7 +35,7 @@ def study(ask: Ask) -> ConsolePage:
         template="study.html",
         values={
             "view": view,
-            "why": why,
+            "why": explanation_of(ask, tuning.run) if tuning.run and tuning.run.record.ended else None,
             "run_path": here,
             "csv_path": f"{here}/study.csv",
             "train": f"trainmaster study {quoted} --request | trainmaster submit -",
@@ -47,13 +45,6 @@ def study(ask: Ask) -> ConsolePage:
         command=f"trainmaster study {quoted}",
         is_final=tuning.has_ended,
     )
-
-
-def _explanation_of_end(ask: Ask, tuning: TuningStudy) -> Explanation | None:
-    """Why the run failed, once it has ended."""
-    if tuning.run is None or not tuning.run.record.ended:
-        return None
-    return explanation_of(ask, tuning.run)
 
 
 def _links(ask: Ask, tuning: TuningStudy, sort: str, *, descending: bool) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from trainmaster.client.shown.run_lines import trial_reason
@@ -34,23 +34,6 @@ class Column:
     key: str
     heading: str
     is_number: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrialRow:
-    """A trial. `cells` are those of its parameters."""
-
-    name: str
-    id: str
-    state: str
-    is_best: bool
-    cells: Sequence[str]
-    result: str
-    best_measured: str
-    steps: str
-    started: datetime | None
-    took: timedelta | None
-    reason: str
 
 
 def study_values(tuning: TuningStudy, *, sort: str, descending: bool, most: int) -> dict[str, Any]:
@@ -162,24 +145,25 @@ def _recorded_reasons(tuning: TuningStudy) -> Mapping[str, str]:
     return {trial.id: trial_reason(trial) for trial in recorded.trials if trial.failure} if recorded else {}
 
 
-def _row(study: Study, trial: StudyTrial, reasons: Mapping[str, str]) -> TrialRow:
+def _row(study: Study, trial: StudyTrial, reasons: Mapping[str, str]) -> dict[str, Any]:
+    """A trial. `cells` are those of its parameters."""
     measured = study.best_measured(trial)
-    return TrialRow(
-        name=trial_name(trial),
-        id=one_line(trial.id, 20),
-        state=trial.word,
-        is_best=trial is study.best,
-        cells=[
+    return {
+        "name": trial_name(trial),
+        "id": one_line(trial.id, 20),
+        "state": trial.word,
+        "is_best": trial is study.best,
+        "cells": [
             one_line(shown(trial.parameters.get(parameter.name)), CELL_CHARS)
             for parameter in study.parameters[:AXES_MAX]
         ],
-        result="" if trial.result is None else number(trial.result),
-        best_measured="" if measured is None else number(measured),
-        steps=str(trial.measurements[-1].step) if trial.measurements else "",
-        started=trial.start_time,
-        took=_took(trial),
-        reason=one_line(reasons.get(trial.id) or without_log_link(trial.infeasible_reason), CELL_CHARS),
-    )
+        "result": "" if trial.result is None else number(trial.result),
+        "best_measured": "" if measured is None else number(measured),
+        "steps": str(trial.measurements[-1].step) if trial.measurements else "",
+        "started": trial.start_time,
+        "took": _took(trial),
+        "reason": one_line(reasons.get(trial.id) or without_log_link(trial.infeasible_reason), CELL_CHARS),
+    }
 
 
 def _took(trial: StudyTrial) -> timedelta | None:

@@ -1,7 +1,6 @@
 """Drawings of a run: its stages and the states of its replicas on lines of time, and its curves, also as a table."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -11,7 +10,7 @@ from trainmaster.client.shown.machine_lines import use_texts
 from trainmaster.client.terminal import visible
 from trainmaster.client.times import span
 from trainmaster.client.watch.curves import POINTS_MAX, Chart
-from trainmaster.client.watch.lanes import ENDED, Lane, LaneState, LaneStep
+from trainmaster.client.watch.lanes import ENDED, Lane
 from trainmaster.client.watch.machines import ReplicaSeries
 from trainmaster.client.watch.sighting import Sighting
 from trainmaster.client.watch.timeline import RunStage
@@ -27,74 +26,14 @@ DIGITS = 6
 SPARK_SIZE = 100
 PERIOD_MIN = 3
 """Units that a short state is drawn wide, so that it can be seen."""
+_Shown = dict[str, Any]  # Any: what a template shows
 
 
-@dataclass(frozen=True, kw_only=True)
-class StageRow:
-    """A stage: when it began, how long it took until the next one, and that time on the line.
+def stage_rows(stages: Sequence[RunStage], now: datetime | None = None) -> list[_Shown]:
+    """The stages of a timeline in order: when each began, how long it took until the next one, and that time on the line.
 
-    `is_current`: the run is in it, and it has taken that long so far.
+    The last stage of a live run `is_current`, and has taken that long at `now`.
     """
-
-    title: str
-    at: datetime | None
-    detail: str
-    took: str
-    is_current: bool
-    x: int
-    width: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Period:
-    """A state of a replica, from `x` on."""
-
-    state: LaneState
-    x: int
-    width: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class UseDrawing:
-    """What the replica uses of its machine: the points of a line in a square of 100, and the last value as text."""
-
-    name: str
-    last: str
-    points: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaneRow:
-    """A replica with the periods of its states."""
-
-    lane: Lane
-    progress: ReplicaProgress
-    periods: tuple[Period, ...]
-    events: tuple[LaneStep, ...]
-    """The last changes of its state."""
-    uses: tuple[UseDrawing, ...] = ()
-
-    @property
-    def places(self) -> Sequence[str]:
-        return place_texts(self.progress)
-
-    @property
-    def metrics(self) -> Sequence[tuple[str, float]]:
-        """The last values of the first METRICS_SHOWN."""
-        return list(islice(self.progress.metrics.items(), METRICS_SHOWN))
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaneTable:
-    """The replicas that are shown, those that still run first chosen, and how many are not."""
-
-    rows: tuple[LaneRow, ...]
-    left_out: int
-    start: datetime | None
-
-
-def stage_rows(stages: Sequence[RunStage], now: datetime | None = None) -> list[StageRow]:
-    """The stages of a timeline in order, with their durations; the last stage of a live run lasts until `now`."""
     passed = [stage.at for stage in stages if stage.at is not None]
     line = _Line(min(passed, default=None), max([*passed, *([now] if now else [])], default=None))
     rows = []
@@ -104,17 +43,9 @@ def stage_rows(stages: Sequence[RunStage], now: datetime | None = None) -> list[
         after = now if is_current else after
         end = max(after or stage.at, stage.at) if stage.at else None
         x, width = line.part(stage.at, end) if stage.at and end else (0, 0)
-        rows.append(
-            StageRow(
-                title=stage.title,
-                at=stage.at,
-                detail=stage.detail,
-                took=_took(end - stage.at) if after and stage.at and end else "",
-                is_current=is_current,
-                x=x,
-                width=width,
-            )
-        )
+        took = _took(end - stage.at) if after and stage.at and end else ""
+        row = {"title": stage.title, "at": stage.at, "detail": stage.detail, "took": took}
+        rows.append({**row, "is_current": is_current, "x": x, "width": width})
     return rows
 
 
@@ -132,18 +63,18 @@ def steady_time(since: datetime, now: datetime) -> datetime:
     return since + timedelta(seconds=int((now - since).total_seconds()) // step_s * step_s)
 
 
-def lane_table(found: Monitored, now: datetime | None = None) -> LaneTable:
-    """The replicas; the line of time ends with the last that is known, and of a live run at `now`."""
+def lane_table(found: Monitored, now: datetime | None = None) -> _Shown:
+    """The replicas that are shown, those that still run first chosen, and how many are not.
+
+    The line of time ends with the last that is known, and of a live run at `now`.
+    """
     chosen = _chosen_lanes(found.lanes)
     times = [step.at for lane in chosen for step in lane.steps]
     times += [line.at for line in found.log.lines] + ([now] if now else [])
     start, end = min((s.at for lane in chosen for s in lane.steps), default=None), max(times, default=None)
     line = _Line(start, end)
-    return LaneTable(
-        rows=tuple(_lane_row(lane, line, found.seen) for lane in chosen),
-        left_out=len(found.lanes) - len(chosen),
-        start=start,
-    )
+    rows = [_lane_row(lane, line, found.seen) for lane in chosen]
+    return {"rows": rows, "left_out": len(found.lanes) - len(chosen), "start": start}
 
 
 def _chosen_lanes(lanes: Sequence[Lane]) -> Sequence[Lane]:
@@ -155,28 +86,33 @@ def _chosen_lanes(lanes: Sequence[Lane]) -> Sequence[Lane]:
     return [lane for lane in lanes if lane.name in names]
 
 
-def _lane_row(lane: Lane, line: "_Line", seen: Sighting) -> LaneRow:
+def _lane_row(lane: Lane, line: "_Line", seen: Sighting) -> _Shown:
+    """A replica with the periods of its states, the last changes, and the last values of the first METRICS_SHOWN."""
+    progress = seen.training.replicas.get(lane.name, ReplicaProgress(replica=""))
     ends = [*(step.at for step in lane.steps[1:]), line.end or lane.steps[-1].at]
     periods = []
     for step, end in zip(lane.steps, ends, strict=True):
         x, width = line.part(step.at, end)
-        periods.append(Period(state=step.state, x=x, width=width))
-    return LaneRow(
-        lane=lane,
-        progress=seen.training.replicas.get(lane.name, ReplicaProgress(replica="")),
-        periods=tuple(periods),
-        events=tuple(step for step in lane.steps if step.detail)[-3:],
-        uses=tuple(_use_drawings(seen.machines.replicas.get(lane.name, {}))),
-    )
+        periods.append({"state": step.state, "x": x, "width": width})
+    return {
+        "lane": lane,
+        "progress": progress,
+        "periods": periods,
+        "events": [step for step in lane.steps if step.detail][-3:],
+        "uses": list(_use_drawings(seen.machines.replicas.get(lane.name, {}))),
+        "places": place_texts(progress),
+        "metrics": list(islice(progress.metrics.items(), METRICS_SHOWN)),
+    }
 
 
-def _use_drawings(series: ReplicaSeries) -> Iterator[UseDrawing]:
+def _use_drawings(series: ReplicaSeries) -> Iterator[_Shown]:
+    """What the replica uses of its machine: the points of a line in a square of 100, and the last value as text."""
     for name, values, last in use_texts(series):
         step = SPARK_SIZE / max(len(values) - 1, 1)
         points = (
             f"{number * step:.0f},{SPARK_SIZE * (1 - value):.0f}" for number, value in enumerate(values)
         )
-        yield UseDrawing(name=name, last=last, points=" ".join(points))
+        yield {"name": name, "last": last, "points": " ".join(points)}
 
 
 class _Line:
@@ -196,37 +132,25 @@ class _Line:
         return round(WIDTH * min(max((moment - self.start) / (self.end - self.start), 0.0), 1.0))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChartView:
-    """One figure: its data for charts.js, and its last values."""
-
-    id: str
-    title: str
-    x: str
-    data: dict[str, Any]
-    last: Sequence[tuple[str, str, str]]
-    """Of each series: its name, x and y."""
-
-
-def chart_views(charts: Sequence[Chart]) -> list[ChartView]:
-    """A figure for each chart, in their order."""
+def chart_views(charts: Sequence[Chart]) -> list[_Shown]:
+    """A figure for each chart, in their order: its data for charts.js, and the last x and y of each series by name."""
     return [_view(number, chart) for number, chart in enumerate(charts)]
 
 
-def _view(number: int, chart: Chart) -> ChartView:
+def _view(number: int, chart: Chart) -> _Shown:
     most = min(POINTS_MAX, POINTS_OF_CHART // len(chart.series))
     name = visible(chart.name)
     series = [
         {"name": visible(each.name), "points": [_point(x, y) for x, y in thinned(each.points, most)]}
         for each in chart.series
     ]
-    return ChartView(
-        id=f"curve-{number}",
-        title=name,
-        x=chart.x,
-        data={"x": chart.x, "y": name, "series": series},
-        last=[(visible(line.name), f"{line.last[0]:g}", f"{line.last[1]:.4g}") for line in chart.series],
-    )
+    return {
+        "id": f"curve-{number}",
+        "title": name,
+        "x": chart.x,
+        "data": {"x": chart.x, "y": name, "series": series},
+        "last": [(visible(line.name), f"{line.last[0]:g}", f"{line.last[1]:.4g}") for line in chart.series],
+    }
 
 
 def _point(x: float, y: float) -> list[float]:

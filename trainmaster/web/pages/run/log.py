@@ -2,8 +2,8 @@
 
 import hashlib
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import ClientRefused
@@ -29,43 +29,11 @@ SHOWN_MAX_CHARS = 2000
 _LOUD = {"WARNING": "warn", **dict.fromkeys(("ERROR", "CRITICAL", "ALERT", "EMERGENCY"), "bad")}
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShownLine:
-    """A line as the page shows it. `tone` is `warn` or `bad` for a severity that matters, else empty."""
+def log_view(ask: Ask, found: Monitored, path: str) -> Mapping[str, Any]:
+    """The part of the log that the query asks for, `replica`, `q` and `before`, and how to reach the others.
 
-    id: str
-    time: str
-    lane: str
-    tone: str
-    severity: str
-    text: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogView:
-    """A part of the log, and how to reach the others.
-
-    Attributes:
-        lines: oldest first.
-        earlier: the address of the part before; empty if there is none.
-        newest: the address of the end; empty if this is it.
-        lanes: replicas to choose from.
-        lane: the chosen one, empty for all.
-        text: what is searched for.
-        command: prints this part, or the whole log, in a terminal.
-    """
-
-    lines: Sequence[ShownLine]
-    earlier: str
-    newest: str
-    lanes: Sequence[str]
-    lane: str
-    text: str
-    command: str
-
-
-def log_view(ask: Ask, found: Monitored, path: str) -> LogView:
-    """The part of the log that the query asks for: `replica`, `q` and `before`.
+    `earlier` and `newest` are the addresses of the part before and of the end, empty where there is no other part;
+    `lanes` are the replicas to choose from; `command` prints this part, or the whole log, in a terminal.
 
     Raises:
         WrongQuery, NotFound: the query is wrong.
@@ -74,15 +42,15 @@ def log_view(ask: Ask, found: Monitored, path: str) -> LogView:
     page = _page(ask, found, selection_of(lane, text))
     earlier = ask.address(path, before=page.earlier) + "#log" if page.earlier else ""
     names = [each.name for each in found.lanes][:LANES_OFFERED]
-    return LogView(
-        lines=[_shown_line(line) for line in page.lines],
-        earlier=earlier,
-        newest=ask.address(path, before=None) + "#log" if ask.query.get("before") else "",
-        lanes=list(dict.fromkeys([*names, SERVICE, *([lane] if lane else [])])),
-        lane=lane,
-        text=text,
-        command=_command(found.run.record.run_id, lane),
-    )
+    return {
+        "lines": [_shown_line(line) for line in page.lines],
+        "earlier": earlier,
+        "newest": ask.address(path, before=None) + "#log" if ask.query.get("before") else "",
+        "lanes": list(dict.fromkeys([*names, SERVICE, *([lane] if lane else [])])),
+        "lane": lane,
+        "text": text,
+        "command": _command(found.run.record.run_id, lane),
+    }
 
 
 def _page(ask: Ask, found: Monitored, selection: Selection) -> LogPage:
@@ -129,18 +97,19 @@ def _command(run_id: str, lane: str) -> str:
     return shlex.join(words)
 
 
-def _shown_line(line: LogLine) -> ShownLine:
+def _shown_line(line: LogLine) -> Mapping[str, str]:
+    """A line as the page shows it. `tone` is `warn` or `bad` for a severity that matters, else empty."""
     text = line.text if len(line.text) <= SHOWN_MAX_CHARS else f"{line.text[:SHOWN_MAX_CHARS]}…"
     tone = _LOUD.get(line.level, "")
     name = f"{line.insert_id} {line.at.isoformat()}".encode("utf-8", "surrogatepass")
-    return ShownLine(
-        id=f"line-{hashlib.blake2b(name, digest_size=8).hexdigest()}",
-        time=f"{line.at:%H:%M:%S}.{line.at.microsecond // 1000:03}",
-        lane=visible(one_line(line.lane, 80)),
-        tone=tone,
-        severity=line.label if tone else "",
-        text=visible(text).rstrip("\n"),
-    )
+    return {
+        "id": f"line-{hashlib.blake2b(name, digest_size=8).hexdigest()}",
+        "time": f"{line.at:%H:%M:%S}.{line.at.microsecond // 1000:03}",
+        "lane": visible(one_line(line.lane, 80)),
+        "tone": tone,
+        "severity": line.label if tone else "",
+        "text": visible(text).rstrip("\n"),
+    }
 
 
 def log_document(ask: Ask) -> dict[str, Any]:

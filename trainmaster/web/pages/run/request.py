@@ -1,8 +1,7 @@
 """The request of a run on its page: its text with the place of each fault, and the canonical form."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -31,36 +30,9 @@ LINE_MAX_CHARS = 1000
 FAULTS_SHOWN = 50
 
 
-@dataclass(frozen=True, kw_only=True)
-class MarkedLine:
-    """A line, in parts: before, within and after the place of its first fault; without one all of it is `before`."""
-
-    number: int
-    before: str
-    marked: str = ""
-    after: str = ""
-    faults: tuple[str, ...] = ()
-    """What is wrong there."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RequestView:
-    """What the page shows of the request.
-
-    Attributes:
-        lines: of its text; empty where that is not kept any more.
-        left_out: further lines.
-        faults: those of a rejected request.
-        faults_left_out: further faults.
-        canonical: the canonical request as YAML; empty for a rejected run.
-    """
-
-    lines: Sequence[MarkedLine]
-    left_out: int
-    faults: Sequence[Fault]
-    faults_left_out: int
-    uri: str
-    canonical: str
+RequestView = Mapping[str, Any]  # Any: what the template shows
+"""The `lines` of its text, none where that is not kept any more, and how many are `left_out`; the `faults` of a rejected
+request, and `faults_left_out`; its `uri`; and the `canonical` request as YAML, empty for a rejected run."""
 
 
 def request_view(ask: Ask, run: Run) -> RequestView:
@@ -97,14 +69,14 @@ def _read_view(clients: "Clients", record: RunRecord) -> RequestView:
 
 def _view(lines: Sequence[str], faults: Sequence[Fault], uri: str, canonical: str = "") -> RequestView:
     marked, shown = faults[:FAULTS_SHOWN], _lines_within(lines)
-    return RequestView(
-        lines=[_marked_line(number, line, marked) for number, line in enumerate(shown, 1)],
-        left_out=len(lines) - len(shown),
-        faults=marked,
-        faults_left_out=len(faults) - len(marked),
-        uri=uri,
-        canonical=canonical,
-    )
+    return {
+        "lines": [_marked_line(number, line, marked) for number, line in enumerate(shown, 1)],
+        "left_out": len(lines) - len(shown),
+        "faults": marked,
+        "faults_left_out": len(faults) - len(marked),
+        "uri": uri,
+        "canonical": canonical,
+    }
 
 
 def _lines(text: str, uri: str) -> Sequence[str]:
@@ -135,20 +107,20 @@ def _lines_within(lines: Sequence[str]) -> Sequence[str]:
     return lines[:LINES_SHOWN]
 
 
-def _marked_line(number: int, line: str, faults: Sequence[Fault]) -> MarkedLine:
+def _marked_line(number: int, line: str, faults: Sequence[Fault]) -> Mapping[str, Any]:
+    """A line, in parts: before, within and after the place of its first fault; without one all of it is `before`."""
     here = [fault for fault in faults if fault.place is not None and fault.place.line == number]
-    texts = tuple(f"{fault.path}: {fault.problem}" for fault in here)
-    if not here or here[0].place is None or here[0].place.text is None:
-        return MarkedLine(number=number, before=_cut(line), faults=texts)
-    start = here[0].place.column - 1
-    end = start + here[0].place.length
-    return MarkedLine(
-        number=number,
-        before=_cut(line[:start]),
-        marked=_cut(line[start:end]),
-        after=_cut(line[end:]),
-        faults=texts,
-    )
+    start = end = len(line)
+    if here and here[0].place is not None and here[0].place.text is not None:
+        start = here[0].place.column - 1
+        end = start + here[0].place.length
+    return {
+        "number": number,
+        "before": _cut(line[:start]),
+        "marked": _cut(line[start:end]),
+        "after": _cut(line[end:]),
+        "faults": [f"{fault.path}: {fault.problem}" for fault in here],
+    }
 
 
 def _cut(text: str) -> str:

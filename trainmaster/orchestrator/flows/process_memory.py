@@ -6,7 +6,6 @@ entry leads to is decided by the job itself, but reading it costs time and Verte
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from trainmaster.orchestrator.ports.services import Clock
@@ -18,51 +17,30 @@ JOBS_KEPT = 10_000
 """A job that is dropped from this list has its whole allowance once more."""
 
 
-@dataclass(kw_only=True)
-class _Allowance:
-    """`left` reads of `most` at `at`; one more each `every`."""
-
-    most: int
-    every: timedelta
-    left: float
-    at: datetime
-
-    def spend(self, now: datetime) -> bool:
-        self.left = min(self.most, self.left + max(now - self.at, timedelta(0)) / self.every)
-        self.at = now
-        if self.left < 1:
-            return False
-        self.left -= 1
-        return True
-
-    def give_back(self) -> None:
-        self.left = min(self.most, self.left + 1)
-
-
 class HintReads:
-    """The reads that are left of each job. Thread-safe."""
+    """The reads that are left of each job: PER_JOB at most, and one more each PER_JOB_EVERY. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._jobs: OrderedDict[str, _Allowance] = OrderedDict()
+        self._jobs: OrderedDict[str, tuple[float, datetime]] = OrderedDict()
 
     def spend(self, job_id: str) -> bool:
         """Whether the job may be read once more now; if so, the read is counted."""
-        with self._lock:
-            return self._of(job_id).spend(self._clock.now())
+        return self._add(job_id, -1)
 
     def give_back(self, job_id: str) -> None:
         """Do not count the last read: it failed, and its entry will be redelivered."""
-        with self._lock:
-            self._of(job_id).give_back()
+        self._add(job_id, 1)
 
-    def _of(self, job_id: str) -> _Allowance:
-        if job_id not in self._jobs:
-            self._jobs[job_id] = _Allowance(
-                most=PER_JOB, every=PER_JOB_EVERY, left=PER_JOB, at=self._clock.now()
-            )
-        self._jobs.move_to_end(job_id)
-        if len(self._jobs) > JOBS_KEPT:
-            self._jobs.popitem(last=False)
-        return self._jobs[job_id]
+    def _add(self, job_id: str, reads: int) -> bool:
+        """Whether so many could be added: there are never less than none."""
+        with self._lock:
+            now = self._clock.now()
+            left, at = self._jobs.pop(job_id, (PER_JOB, now))
+            left = min(PER_JOB, left + max(now - at, timedelta(0)) / PER_JOB_EVERY)
+            is_enough = left + reads >= 0
+            self._jobs[job_id] = (min(PER_JOB, left + reads) if is_enough else left), now
+            if len(self._jobs) > JOBS_KEPT:
+                self._jobs.popitem(last=False)
+            return is_enough

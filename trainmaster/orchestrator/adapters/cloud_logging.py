@@ -73,7 +73,10 @@ class CloudJobLogs:
         left = list(job_ids)
         with self._client(deadline) as client, suppress(_EnoughRead):
             while left:
-                wanted = f"{_of_jobs(left)} AND timestamp>={_in_quotes(encoded_time(since))}"
+                jobs = " OR ".join(f"resource.labels.job_id={_in_quotes(job_id)}" for job_id in left)
+                wanted = (
+                    f'resource.type="ml_job" AND ({jobs}) AND timestamp>={_in_quotes(encoded_time(since))}'
+                )
                 entries = list(
                     islice(client.list_entries(filter_=wanted, page_size=PAGE_ENTRIES), PAGE_ENTRIES)
                 )
@@ -157,11 +160,6 @@ def filter_of(query: LogQuery) -> str:
     else:
         terms.append(f"(severity>=ERROR OR resource.labels.task_name={_in_quotes(SERVICE_TASK)})")
     return " AND ".join(terms)
-
-
-def _of_jobs(job_ids: Sequence[str]) -> str:
-    jobs = " OR ".join(f"resource.labels.job_id={_in_quotes(job_id)}" for job_id in job_ids)
-    return f'resource.type="ml_job" AND ({jobs})'
 
 
 def _in_quotes(value: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.orchestrator.adapters.refusals import SERVICE, failures_of
+from trainmaster.orchestrator.adapters.refusals import SERVICE, api_errors, failures_of
 from trainmaster.orchestrator.adapters.vertex_clients import TIMEOUT_S, RegionalClients
 from trainmaster.orchestrator.core.champions.registration import ModelUpload, ModelVersion
 from trainmaster.orchestrator.core.job_names import location_name
@@ -29,24 +29,18 @@ class VertexModels(RegionalClients):
         return self._kept_client(ModelServiceClient, self._region)
 
     def versions_of_run(self, model_id: str, run_id: str) -> Sequence[ModelVersion] | None:
-        with IMPORTING:
-            from google.api_core.exceptions import NotFound
-
         label = f'labels.{RUN_LABEL}="{run_id}"'
         request = {"name": self._name(model_id), "filter": label}
         with failures_of(SERVICE, f"list the versions of the model {model_id}"):
             try:
                 found = list(self._client().list_model_versions(request=request, timeout=TIMEOUT_S))
-            except NotFound:
+            except api_errors().NotFound:
                 return None
             # The service merges the labels of a model into those of its versions.
             own = (version_from(model) for model in found if model.labels.get(RUN_LABEL) == run_id)
             return sorted(own, key=lambda version: version.number)
 
     def upload(self, upload: ModelUpload, *, is_first: bool) -> str | None:
-        with IMPORTING:
-            from google.api_core.exceptions import AlreadyExists, Conflict
-
         model: dict[str, Any] = {
             "display_name": upload.display_name,
             "version_description": upload.description,
@@ -60,32 +54,26 @@ class VertexModels(RegionalClients):
             try:
                 # No retry: the service has no request id, so a repeated call could add a second version.
                 begun = self._client().upload_model(request=request, timeout=TIMEOUT_S, retry=None)
-            except (AlreadyExists, Conflict):
+            except api_errors().Conflict:  # of which AlreadyExists is one
                 if is_first:
                     return None
                 raise
             return str(begun.operation.name)
 
     def why_upload_failed(self, operation: str) -> str:
-        with IMPORTING:
-            from google.api_core.exceptions import NotFound
-
         with failures_of(SERVICE, f"read {operation}"):
             try:
                 found = self._client().get_operation({"name": operation}, timeout=TIMEOUT_S)
-            except NotFound:  # the service forgets operations after a while
+            except api_errors().NotFound:  # the service forgets operations after a while
                 return ""
         return str(found.error.message or f"code {found.error.code}") if found.HasField("error") else ""
 
     def version_with_alias(self, model_id: str, alias: str) -> ModelVersion | None:
-        with IMPORTING:
-            from google.api_core.exceptions import NotFound
-
         name = f"{self._name(model_id)}@{alias}"
         with failures_of(SERVICE, f"read {name}"):
             try:
                 return version_from(self._client().get_model(name=name, timeout=TIMEOUT_S))
-            except NotFound:
+            except api_errors().NotFound:
                 return None
 
     def change_alias(self, version: ModelVersion, change: str) -> None:

@@ -197,6 +197,14 @@ def _plain(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "_", text)[:150]
 
 
+def api_errors() -> Any:  # Any: a module whose classes are named in `except`
+    """google.api_core.exceptions, imported late."""
+    with IMPORTING:
+        from google.api_core import exceptions
+
+    return exceptions
+
+
 def is_transport_error(error: Exception) -> bool:
     """Whether the error is from a service, the network, credentials or a time limit, and not from this program."""
     with IMPORTING:

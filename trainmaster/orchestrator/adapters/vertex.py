@@ -19,6 +19,7 @@ from trainmaster.orchestrator.adapters.job_messages import (
 from trainmaster.orchestrator.adapters.refusals import (
     SERVICE,
     Called,
+    api_errors,
     deployment_refused,
     failures_of,
     is_transport_error,
@@ -170,33 +171,26 @@ class VertexJobs(RegionalClients):
                 jobs = map(job_from, listed)
                 # Another deployment in the project may have a run of the same id, by the same idempotency key.
                 yield from (job for job in jobs if job.labels.get(DEPLOYMENT_LABEL, "") == self._deployment)
-            except Exception as error:
-                called = self._collection(region, kind)
-                refused = deployment_refused(error, called) if _is_answer(error) else None
-                if refused is not None:
-                    raise refused from error
-                raise
+            except api_errors().GoogleAPICallError as error:
+                refused = deployment_refused(error, self._collection(region, kind))
+                if refused is None:
+                    raise
+                raise refused from error
 
     def read(self, name: str) -> Job:
-        with IMPORTING:
-            from google.api_core.exceptions import NotFound
-
         with failures_of(SERVICE, f"read {name}"):
             get = _methods(self._client(job_region(name)), job_kind(name)).get
             try:
                 return job_from(get(name=name, timeout=TIMEOUT_S))
-            except NotFound as error:
+            except api_errors().NotFound as error:
                 raise JobNotFound(name) from error
 
     def cancel(self, name: str) -> None:
-        with IMPORTING:
-            from google.api_core.exceptions import BadRequest, NotFound
-
-        with failures_of(SERVICE, f"cancel {name}"), suppress(NotFound):
+        with failures_of(SERVICE, f"cancel {name}"), suppress(api_errors().NotFound):
             cancel = _methods(self._client(job_region(name)), job_kind(name)).cancel
             try:
                 cancel(name=name, timeout=TIMEOUT_S)
-            except BadRequest:
+            except api_errors().BadRequest:
                 # The service's answer for a job that has ended is not documented: its state shows whether it has.
                 if self.read(name).state not in OVER:
                     raise
@@ -208,17 +202,11 @@ class VertexJobs(RegionalClients):
             return [pool_state_from(resource) for resource in found]
 
     def delete_pool(self, name: str) -> None:
-        with IMPORTING:
-            from google.api_core.exceptions import NotFound
-
-        with failures_of(SERVICE, f"delete {name}"), suppress(NotFound):
+        with failures_of(SERVICE, f"delete {name}"), suppress(api_errors().NotFound):
             client = self._pool_client(name.split("/")[3])
             client.delete_persistent_resource(name=name, timeout=TIMEOUT_S)
 
     def keep_experiment_run(self, run: ExperimentRun) -> None:
-        with IMPORTING:
-            from google.api_core.exceptions import Conflict, NotFound
-
         client, location = self._metadata_client(run.region), location_name(self._project, run.region)
         store = {"parent": f"{location}/metadataStores/default"}
         experiment, own = experiment_contexts(run)
@@ -227,11 +215,11 @@ class VertexJobs(RegionalClients):
                 request = {**store, "context": context, "context_id": context_id}
                 try:
                     client.create_context(request=request, timeout=TIMEOUT_S)
-                except Conflict:
+                except api_errors().Conflict:
                     continue  # by an earlier attempt, or an earlier run of the experiment
-                except NotFound as error:
+                except api_errors().NotFound as error:
                     creation = {"parent": location, "metadata_store": {}, "metadata_store_id": "default"}
-                    with suppress(Conflict):
+                    with suppress(api_errors().Conflict):
                         client.create_metadata_store(request=creation, timeout=TIMEOUT_S)
                     reason = "the project's metadata store is being created"
                     raise ServiceFailed(SERVICE, f"log to the experiment {run.experiment}", reason) from error
@@ -275,19 +263,12 @@ def _methods(client: "JobServiceClient", kind: JobKind) -> _Methods:
             )
 
 
-def _is_answer(error: Exception) -> bool:
-    with IMPORTING:
-        from google.api_core.exceptions import GoogleAPICallError
-
-    return isinstance(error, GoogleAPICallError)
-
-
 def _submission_error(error: Exception, called: Called) -> Exception:
     """What the client's error means for a submission; the error itself if it is a bug in this program."""
     with IMPORTING:
         from google.auth.exceptions import GoogleAuthError
 
-    if _is_answer(error):
+    if isinstance(error, api_errors().GoogleAPICallError):
         return submission_error(error, called)
     if isinstance(error, GoogleAuthError):
         return ServiceFailed(SERVICE, "submit the job", f"{type(error).__name__}: {error}")

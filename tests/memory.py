@@ -32,7 +32,7 @@ from trainmaster.orchestrator.core.policy.pools import PoolState
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState, Trial
 from trainmaster.orchestrator.core.runs.states import END_OF
-from trainmaster.orchestrator.ports.objects import Listed, Stored, Unfinished
+from trainmaster.orchestrator.ports.objects import Listed, Stored
 from trainmaster.orchestrator.ports.services import Clock
 
 CHIEF = "workerpool0-0"
@@ -135,7 +135,7 @@ class MemoryObjects:
 
     def copy(
         self, source: tuple[str, str, int], bucket: str, name: str, *, token: str | None = None
-    ) -> Listed | Unfinished:
+    ) -> Listed | str:
         with self._lock:
             from_bucket, from_name, generation = source
             found = self._objects.get((from_bucket, from_name))
@@ -145,7 +145,7 @@ class MemoryObjects:
                 raise GenerationMoved(object_uri(bucket, name), 0)
             done = int(token or 0) + (self.copied_at_once or found.size_bytes)
             if done < found.size_bytes:
-                return Unfinished(token=str(done))
+                return str(done)
             return self._put(bucket, name, self._contents[from_bucket, from_name], found.metadata)
 
     def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:

@@ -19,7 +19,7 @@ from tests.memory import ManualClock, MemoryJobs, MemoryObjects
 from trainmaster.orchestrator.core.requests.submission import Submission
 from trainmaster.orchestrator.core.retraining.arrivals import ARRIVALS_PREFIX, ArrivedObject
 from trainmaster.orchestrator.core.runs.job import Job
-from trainmaster.orchestrator.ports.objects import Listed, Stored, Unfinished
+from trainmaster.orchestrator.ports.objects import Listed, Stored
 from trainmaster.orchestrator.stores.arrivals import ArrivalLog
 from trainmaster.orchestrator.stores.ledger import Ledger
 
@@ -83,7 +83,7 @@ class MeteredObjects(MemoryObjects):
 
     def copy(
         self, source: tuple[str, str, int], bucket: str, name: str, *, token: str | None = None
-    ) -> Listed | Unfinished:
+    ) -> Listed | str:
         self.meter.count("write", name)
         return super().copy(source, bucket, name, token=token)
 

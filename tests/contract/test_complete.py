@@ -20,7 +20,8 @@ from trainmaster.orchestrator.core.requests.incoming import IncomingDocument
 from trainmaster.orchestrator.core.runs.job import Failure, Job, JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.flows.completion.complete import PAUSES_S
-from trainmaster.orchestrator.flows.reconcile import ORPHAN_AGE, VANISHED_AGE
+from trainmaster.orchestrator.flows.lifecycle.follow_up import VANISHED_AGE
+from trainmaster.orchestrator.flows.lifecycle.slots import ORPHAN_AGE
 from trainmaster.orchestrator.flows.submission.resume import cancel
 
 

@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.sizes import (
     MAX_RECORD_BYTES,
     MAX_STATUS_BYTES,
 )
-from trainmaster.orchestrator.flows.reconcile import ORPHAN_AGE
+from trainmaster.orchestrator.flows.lifecycle.slots import ORPHAN_AGE
 
 DEEP = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
 

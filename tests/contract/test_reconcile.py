@@ -19,8 +19,8 @@ from trainmaster.orchestrator.core.names import RUN_LABEL
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.orchestrator.core.sizes import MIB
+from trainmaster.orchestrator.flows.lifecycle.follow_up import VANISHED_AGE
 from trainmaster.orchestrator.flows.listed_jobs import TUNINGS_READ
-from trainmaster.orchestrator.flows.reconcile import VANISHED_AGE
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.attempts import Traces
 

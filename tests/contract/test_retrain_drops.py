@@ -113,8 +113,8 @@ def test_files_that_are_no_rules_neither_lengthen_the_listing_nor_retire_a_rule(
     world.drop_rule(rule(MANUAL), "rules/zebra.json")
     for number in range(LISTED_MAX + 1_000):
         world.objects.write(INBOX, f"rules/{number}.txt", b"", if_generation=None)
-    found = Inbox(objects, INBOX).rules()
-    assert (objects.listed, found.files) == (LISTED_MAX, [])
+    files, _ = Inbox(objects, INBOX).rules()
+    assert (objects.listed, files) == (LISTED_MAX, [])
     world.tick()
     assert world.rule_status("rules/zebra.json")["state"] == "accepted"
 

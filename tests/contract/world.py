@@ -41,7 +41,7 @@ from trainmaster.orchestrator.flows.intake import take
 from trainmaster.orchestrator.flows.process_memory import HintReads
 from trainmaster.orchestrator.flows.queue_pass import complete_and_admit
 from trainmaster.orchestrator.flows.reconcile import reconcile
-from trainmaster.orchestrator.flows.services import Adapters, FlowResult, Services
+from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.turns import Turns
 from trainmaster.orchestrator.ports.services import (
     TrainingJobs,
@@ -221,7 +221,7 @@ class World:
     def services(self, boundary: Boundary | None = None, jobs: TrainingJobs | None = None) -> Services:
         """Ports for one delivery."""
         crossed = boundary or Boundary()
-        adapters = Adapters(
+        return Services(
             objects=Crossing(self.objects, crossed),
             jobs=Crossing(jobs or self.jobs, crossed, JOB_CALLS),
             job_logs=Crossing(self.job_logs, crossed, LOG_CALLS),
@@ -229,15 +229,13 @@ class World:
             machine_metrics=Crossing(self.machine_metrics, crossed, {"list_time_series": "list time series"}),
             notices=Crossing(self.notices, crossed, {"publish": "publish"}),
             clock=self.clock,
-        )
-        return Services(
-            adapters,
             target=SETTINGS.target,
             buckets=SETTINGS.buckets,
             lease=SETTINGS.lease,
             timeout=SETTINGS.function_timeout,
             attempt=f"attempt-{next(self._attempts)}",
             request_rules=lambda: self.request_rules,
+            policy=lambda: present(self.request_rules.policy),
             export_schema=lambda: EXPORT_SCHEMA,
             prices=self.prices,
             hint_reads=self.hint_reads,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from trainmaster.orchestrator.adapters.clock import SystemClock
 from trainmaster.orchestrator.adapters.cloud_logging import CloudJobLogs
@@ -23,11 +23,11 @@ from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.errors import PolicyInvalid
 from trainmaster.orchestrator.core.notices.notice import notice_source
 from trainmaster.orchestrator.core.orders.order import ORDER_SCHEMA
-from trainmaster.orchestrator.core.policy.policy import policy_from
+from trainmaster.orchestrator.core.policy.policy import Policy, policy_from
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA, RequestRules
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.orchestrator.flows.process_memory import HintReads
-from trainmaster.orchestrator.flows.services import Adapters, Services
+from trainmaster.orchestrator.flows.services import Services
 from trainmaster.orchestrator.settings import Settings
 from trainmaster.orchestrator.stores.arrivals import ArrivalLog
 from trainmaster.partial_import import IMPORTING
@@ -43,45 +43,38 @@ class Wiring:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        target, clock = settings.target, SystemClock()
-        objects = GcsObjects(target.project)
-        self._jobs = VertexJobs(
-            project=target.project,
-            endpoint=settings.vertex_endpoint,
-            deployment=target.deployment,
-        )
-        notices = PubsubNotices(
+        target, vertex = settings.target, settings.vertex_endpoint
+        self._objects, self._clock = GcsObjects(target.project), SystemClock()
+        self._jobs = VertexJobs(project=target.project, endpoint=vertex, deployment=target.deployment)
+        self._job_logs = CloudJobLogs(project=target.project, endpoint=settings.logging_endpoint)
+        self._models = VertexModels(project=target.project, region=target.region, endpoint=vertex)
+        self._metrics = CloudMachineMetrics(project=target.project, endpoint=settings.monitoring_endpoint)
+        self._notices = PubsubNotices(
             project=target.project,
             topic=settings.notices_topic,
             source=notice_source(target.project, target.region, target.deployment),
         )
-        self._adapters = Adapters(
-            objects=objects,
-            jobs=self._jobs,
-            job_logs=CloudJobLogs(project=target.project, endpoint=settings.logging_endpoint),
-            model_registry=VertexModels(
-                project=target.project, region=target.region, endpoint=settings.vertex_endpoint
-            ),
-            machine_metrics=CloudMachineMetrics(
-                project=target.project, endpoint=settings.monitoring_endpoint
-            ),
-            notices=notices,
-            clock=clock,
-        )
-        self._hint_reads = HintReads(clock)
+        self._hint_reads = HintReads(self._clock)
         self.receivers = InternetReceivers(secrets=settings.secrets_dir, loopback=settings.loopback_receiver)
-        self.arrival_log = ArrivalLog(objects, settings.buckets.ledger, clock)
+        self.arrival_log = ArrivalLog(self._objects, settings.buckets.ledger, self._clock)
 
     def services(self) -> Services:
         """The ports for one delivery, with a new `attempt`."""
         return Services(
-            self._adapters,
+            objects=self._objects,
+            jobs=self._jobs,
+            job_logs=self._job_logs,
+            model_registry=self._models,
+            machine_metrics=self._metrics,
+            notices=self._notices,
+            clock=self._clock,
             target=self.settings.target,
             buckets=self.settings.buckets,
             lease=self.settings.lease,
             timeout=self.settings.function_timeout,
             attempt=secrets.token_hex(8),
-            request_rules=lambda: replace(self._request_rules, today=self._adapters.clock.now().date()),
+            request_rules=lambda: replace(self._request_rules, today=self._clock.now().date()),
+            policy=self._policy,
             prices=lambda: self._prices,
             export_schema=lambda: self._schema("model_export.v1"),
             hint_reads=self._hint_reads,
@@ -96,7 +89,7 @@ class Wiring:
         Raises:
             PolicyInvalid: the policy file cannot be used; events are redelivered until it is fixed.
         """
-        names, today = self.settings.names, self._adapters.clock.now().date()
+        names, today = self.settings.names, self._clock.now().date()
         with IMPORTING:  # the first use of a schema imports its validator
             return RequestRules(
                 schemas={name: self._schema(name) for name in (RULE_SCHEMA, ORDER_SCHEMA, REQUEST_SCHEMA)},
@@ -108,6 +101,9 @@ class Wiring:
                 names=names,
             )
 
+    def _policy(self) -> Policy:
+        return cast("Policy", self._request_rules.policy)
+
     @cached_property
     def _prices(self) -> Prices:
         """The price table.
@@ -116,8 +112,7 @@ class Wiring:
             PolicyInvalid: the price table cannot be used, or uses another currency than the policy's caps.
         """
         prices = self._parse_file(self.settings.prices_path, "prices.v1", prices_from)
-        policy = self._request_rules.policy
-        problem = None if policy is None else currency_problem(policy.admission.caps, prices)
+        problem = currency_problem(self._policy().admission.caps, prices)
         if problem is not None:
             raise PolicyInvalid(str(self.settings.prices_path), (problem,))
         return prices

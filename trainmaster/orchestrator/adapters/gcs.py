@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.orchestrator.adapters.refusals import is_transport_error
 from trainmaster.orchestrator.core import errors
 from trainmaster.orchestrator.core.names import object_uri
-from trainmaster.orchestrator.ports.objects import Listed, Stored, Unfinished
+from trainmaster.orchestrator.ports.objects import Listed, Stored
 from trainmaster.partial_import import IMPORTING
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class GcsObjects:
 
     def copy(
         self, source: tuple[str, str, int], bucket: str, name: str, *, token: str | None = None
-    ) -> Listed | Unfinished:
+    ) -> Listed | str:
         # With `sourceGeneration`, a replaced source is not found: 412 can only mean that the copy's name is taken.
         blob, original, uri = self._blob(bucket, name), self._blob(*source), object_uri(bucket, name)
         try:
@@ -110,7 +110,7 @@ class GcsObjects:
             self.describe(*source)
             reason = "the service found neither the bucket nor an unfinished copy"
             raise errors.ServiceFailed(SERVICE, f"copy to {uri}", reason) from gone
-        return _listed_from(blob) if token is None else Unfinished(token=token)
+        return _listed_from(blob) if token is None else str(token)
 
     def delete(self, bucket: str, name: str, *, if_generation: int | None = None) -> None:
         uri = object_uri(bucket, name)

@@ -59,11 +59,11 @@ def take_upload(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
 def take_message(services: Services, envelope: Envelope) -> Iterator[FlowResult]:
     """Handle a message that was published to the requests topic."""
     if dry_run := self_test.parse_dry_run(pubsub_message(envelope)):
-        team = team_of_topic(services.request_rules().policy, envelope.source)
+        team = team_of_topic(services.policy(), envelope.source)
         yield try_request(services, dry_run, team)
         return
     with failures_in_status(services, parse_message(envelope)):
-        team = team_of_topic(services.request_rules().policy, envelope.source)
+        team = team_of_topic(services.policy(), envelope.source)
     yield from take_and_admit(services, parse_message(envelope, team))
 
 
@@ -121,7 +121,7 @@ def _take_object(
     Raises:
         ObjectGone: that generation was deleted or overwritten before it was read.
     """
-    found = services.inbox.describe(dropped.bucket, dropped.name, dropped.generation)
+    found = services.objects.describe(dropped.bucket, dropped.name, dropped.generation)
     described = replace(dropped, size_bytes=found.size_bytes, content_id=_file_id(found))
     source = incoming.source
     actual = drop_of(described, source.event_id, found.created_at, source.received_at, found.metadata)
@@ -169,7 +169,7 @@ def _take_gone(
     if not is_begun and same_request.is_saved_again(present, incoming.source):
         return _repeats(present, dropped)
     try:
-        newer = services.inbox.describe(dropped.bucket, dropped.name)
+        newer = services.objects.describe(dropped.bucket, dropped.name)
     except ObjectGone:
         newer = None
     if is_begun or newer is None or dropped.content_id is None or _file_id(newer) != dropped.content_id:
@@ -203,7 +203,7 @@ def _read(services: Services, content: StoredObject | bytes) -> Document | Refus
         return refusal
     bucket, name = content.bucket, content.name
     try:
-        found = services.inbox.read(bucket, name, content.generation, max_bytes=MAX_REQUEST_BYTES)
+        found = services.objects.read(bucket, name, content.generation, max_bytes=MAX_REQUEST_BYTES)
     except ObjectTooLarge:
         return oversized_refusal()
     return parse_document(found.content, as_json=name.lower().endswith(".json"))
@@ -262,5 +262,5 @@ def try_request(services: Services, dry_run: self_test.DryRun, team: str | None)
 
 
 def _answer(services: Services, answer: self_test.Answer, what: str) -> FlowResult:
-    uri = services.self_tests.answer(answer)
+    uri = services.ledger.keep_answer(answer)
     return FlowResult(message=f"self-test {answer.self_test_id}: {what}; {uri}")

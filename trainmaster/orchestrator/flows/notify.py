@@ -36,8 +36,7 @@ def send_notice(services: Services, receivers: Receivers, published: PubsubMessa
         ReceiversLeft: the notice must be sent again to some of them.
     """
     notice, event = parse_published(published)
-    policy = services.request_rules().policy
-    wanted = receivers_of(notice, policy.notify if policy else ())
+    wanted = receivers_of(notice, services.policy().notify)
     before = services.deliveries.find(notice) if wanted else None
     left = [each for each in wanted if not (before and before.is_over(each.name))]
     if not left:

@@ -28,7 +28,7 @@ from trainmaster.orchestrator.core.retraining.rule import Rule
 from trainmaster.orchestrator.core.retraining.signals import Signal, manual_call, matches
 from trainmaster.orchestrator.core.retraining.state import has_seen, why_held
 from trainmaster.orchestrator.flows.completion.champion import decide, roll_back
-from trainmaster.orchestrator.flows.completion.registry import align_alias, registry_of
+from trainmaster.orchestrator.flows.completion.registry import align_alias
 from trainmaster.orchestrator.flows.lifecycle.status import write_order_status
 from trainmaster.orchestrator.flows.retention import ask_for_round
 from trainmaster.orchestrator.flows.retraining.events import take_signal
@@ -58,7 +58,7 @@ def _carry_out(services: Services, incoming: IncomingDocument, order: Order) -> 
         case RollbackOrder():
             after = roll_back(services, order, incoming.source.team)
             ended = _change_champion(services, incoming, order.model_name, after)
-            if isinstance(after, Champion) and registry_of(services).mode is not RegistryMode.OFF:
+            if isinstance(after, Champion) and services.policy().registry.mode is not RegistryMode.OFF:
                 align_alias(services, order.model_name, after.team)  # a failure has the order delivered again
             return ended
         case ApproveOrder():
@@ -140,8 +140,7 @@ def _cancel(services: Services, incoming: IncomingDocument, run_id: str) -> Flow
 
 
 def _clean(services: Services, incoming: IncomingDocument) -> FlowResult | Refused:
-    policy = services.request_rules().policy
-    if policy is None or not policy.retention:
+    if not services.policy().retention:
         return refusal_of(
             path="$.clean",
             problem="the policy has no retention, so everything is kept",

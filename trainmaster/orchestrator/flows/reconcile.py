@@ -4,7 +4,6 @@ Oldest first. A pass that runs out of time logs how many runs are left, and the 
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
 
 from trainmaster.orchestrator.core.admission.start_deadline import is_given_up, start_deadline
 from trainmaster.orchestrator.core.admission.waiting import is_resting
@@ -12,13 +11,14 @@ from trainmaster.orchestrator.core.completion.outcome import job_vanished
 from trainmaster.orchestrator.core.completion.steps import all_over
 from trainmaster.orchestrator.core.documents.codec import encoded_time
 from trainmaster.orchestrator.core.errors import JobNotFound, LeaseHeld, RecordDamaged, RecordUnsupported
-from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.runs.end import EndReport
 from trainmaster.orchestrator.core.runs.job import Failure
 from trainmaster.orchestrator.core.runs.moves import live_lease
 from trainmaster.orchestrator.core.runs.states import OVER, RunState
 from trainmaster.orchestrator.flows.completion.complete import STEPS, complete_run, try_elsewhere
 from trainmaster.orchestrator.flows.lifecycle.finish import finish_run
+from trainmaster.orchestrator.flows.lifecycle.follow_up import VANISHED_AGE
+from trainmaster.orchestrator.flows.lifecycle.slots import ORPHAN_AGE
 from trainmaster.orchestrator.flows.lifecycle.status import add_row, with_warnings
 from trainmaster.orchestrator.flows.lifecycle.transitions import finish_second_look, look_for_second_job
 from trainmaster.orchestrator.flows.listed_jobs import ListedJobs
@@ -38,10 +38,6 @@ from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.stores.attempts import ItemKind
 from trainmaster.orchestrator.stores.ledger import Held, Marker
 
-ORPHAN_AGE = DELIVERED_WITHIN
-"""How long a marker without a record is kept: the event that wrote it may be redelivered."""
-VANISHED_AGE = timedelta(minutes=10)
-"""A job that is missing this long after its submission was deleted, rather than not visible yet."""
 REPORT = EndReport(by="reconcile")
 
 

@@ -1,13 +1,14 @@
 """The ports and the deployment's values, which every flow receives."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, InitVar, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from trainmaster.orchestrator.core.admission.cost import ReadPrices
 from trainmaster.orchestrator.core.errors import ServiceFailed
 from trainmaster.orchestrator.core.names import Buckets
+from trainmaster.orchestrator.core.policy.policy import Policy
 from trainmaster.orchestrator.core.requests.request import RequestRules
 from trainmaster.orchestrator.core.requests.submission import Target
 from trainmaster.orchestrator.flows.process_memory import HintReads
@@ -28,19 +29,23 @@ from trainmaster.orchestrator.stores.champions import ChampionCopies, Champions
 from trainmaster.orchestrator.stores.deliveries import Deliveries
 from trainmaster.orchestrator.stores.inbox import Inbox, Models
 from trainmaster.orchestrator.stores.ledger import Ledger
-from trainmaster.orchestrator.stores.retention import Removable, Retained
+from trainmaster.orchestrator.stores.retention import Retained
 from trainmaster.orchestrator.stores.rule_data import RuleData, WatchedObjects
 from trainmaster.orchestrator.stores.rules import RuleBook, RuleStates, RuleStatuses
-from trainmaster.orchestrator.stores.self_tests import SelfTests
 from trainmaster.orchestrator.stores.views import DropStatuses, Index
 
 SUBMIT_NEEDS = timedelta(seconds=45)
 """How much of a lease must be left when a submission starts; longer than the adapter's limit for the whole call."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Adapters:
-    """What reaches outside the process."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class Services:
+    """What reaches outside the process, the deployment, and the `attempt` of this delivery, which begins now.
+
+    `attempt` is random text from the entry point. `timeout`: how long the function may take. `turns_at_once`: rules that
+    get their turn in parallel. `prepare_jobs` does what a region needs before a submission can be sent. `request_rules`,
+    `policy`, `prices` and `export_schema` are read when first needed: a duplicate upload needs none of them.
+    """
 
     objects: Objects
     jobs: TrainingJobs
@@ -49,48 +54,29 @@ class Adapters:
     machine_metrics: MachineMetrics
     notices: Notices
     clock: Clock
-
-
-@dataclass(eq=False, repr=False)
-class Services:
-    """The ports over these adapters, the deployment, and the `attempt` of this delivery, which begins now.
-
-    `attempt` is random text from the entry point. `timeout`: how long the function may take. `turns_at_once`: rules that
-    get their turn in parallel. `prepare_jobs` does what a region needs before a submission can be sent. `request_rules`,
-    `prices` and `export_schema` are read when first needed: a duplicate upload needs none of them.
-    """
-
-    adapters: InitVar[Adapters]
-    _: KW_ONLY
     target: Target
     buckets: Buckets
     lease: timedelta
     timeout: timedelta
     attempt: str
     request_rules: Callable[[], RequestRules]
+    policy: Callable[[], Policy]
     export_schema: Callable[[], Mapping[str, Any]]
     hint_reads: HintReads
     prices: ReadPrices | None = None
     prepare_jobs: Callable[[str], None] = lambda _: None
     turns_at_once: int = 1
 
-    def __post_init__(self, adapters: Adapters) -> None:
-        objects, buckets = adapters.objects, self.buckets
-        self.jobs = adapters.jobs
-        self.job_logs = adapters.job_logs
-        self.model_registry = adapters.model_registry
-        self.machine_metrics = adapters.machine_metrics
+    def __post_init__(self) -> None:
+        objects, buckets = self.objects, self.buckets
         self.metrics_failed: ServiceFailed | None = None
         """Why this delivery reads no further metrics."""
-        self.notices = adapters.notices
-        self.clock = adapters.clock
-        self.began_at = adapters.clock.now()
+        self.began_at = self.clock.now()
         self.ledger = Ledger(objects, buckets.ledger)
         self.index = Index(objects, buckets.ledger)
         self.drop_statuses = DropStatuses(objects, buckets.ledger)
         self.inbox = Inbox(objects, buckets.inbox)
         self.models = Models(objects)
-        self.self_tests = SelfTests(objects, buckets.ledger)
         self.rule_book = RuleBook(objects, buckets.ledger)
         self.rule_states = RuleStates(objects, buckets.ledger)
         self.rule_statuses = RuleStatuses(objects, buckets.ledger)
@@ -104,7 +90,6 @@ class Services:
         self.pool_marks = PoolMarks(objects, buckets.ledger)
         self.starts = Starts(objects, buckets.ledger)
         self.retained = Retained(objects, buckets.ledger)
-        self.outputs = Removable(objects, buckets.models)
         self.attempts = Attempts(objects, buckets.ledger)
         self.deliveries = Deliveries(objects, buckets.ledger)
 

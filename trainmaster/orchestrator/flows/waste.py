@@ -33,9 +33,9 @@ JOBS_MAX = 300
 
 def find_wasteful(services: Services, active: Sequence[Marker]) -> Iterator[FlowResult]:
     """Report, and cancel if the policy says so, the jobs that waste their machines. `active`: the runs that have not ended."""
-    policy = services.request_rules().policy
-    waste = policy.waste if policy is not None else None
-    if policy is None or waste is None or not active:
+    policy = services.policy()
+    waste = policy.waste
+    if waste is None or not active:
         return
     running = _running_jobs(services, policy.region_names)
     for find in (_idle_jobs, _silent_jobs):

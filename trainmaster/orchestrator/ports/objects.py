@@ -27,13 +27,6 @@ class Listed:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Unfinished:
-    """A copy that takes more than one call; the next call for the same copy continues it with the token."""
-
-    token: str
-
-
 class Objects(Protocol):
     """Objects by bucket and name. Reads and listings see every write that completed before them.
 
@@ -80,10 +73,11 @@ class Objects(Protocol):
 
     def copy(
         self, source: tuple[str, str, int], bucket: str, name: str, *, token: str | None = None
-    ) -> Listed | Unfinished:
+    ) -> Listed | str:
         """Copy `source`, which is a bucket, a name and a generation, to a new object, without reading its content.
 
-        Returns the copy as a listing shows it, or how to continue. An object that exists is never replaced.
+        Returns the copy as a listing shows it, or of one that takes more than one call the `token` with which the next
+        call continues it. An object that exists is never replaced.
 
         Raises:
             ObjectGone: that generation of the source no longer exists.

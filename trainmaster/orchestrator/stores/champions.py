@@ -12,7 +12,7 @@ from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.errors import GenerationMoved, ObjectGone, ObjectTooLarge
 from trainmaster.orchestrator.core.names import champion_object, split_object_uri
 from trainmaster.orchestrator.core.sizes import MAX_CHAMPION_BYTES, MAX_METRICS_BYTES
-from trainmaster.orchestrator.ports.objects import Listed, Unfinished
+from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.store import RACES_MAX, Read, Store
 
 _Refusal = TypeVar("_Refusal")
@@ -84,20 +84,3 @@ class ChampionCopies(Store):
             place = split_object_uri(f"{output_uri}/{METRICS_NAME}")
             return self.objects.read(*place, max_bytes=MAX_METRICS_BYTES).content
         return None
-
-    def describe(self, name: str) -> Listed:
-        """The copy of that name.
-
-        Raises:
-            ObjectGone: it does not exist.
-        """
-        return self.objects.describe(self.bucket, name)
-
-    def copy(self, source: tuple[str, str, int], name: str, token: str | None) -> Listed | Unfinished:
-        """Copy an object, given by bucket, name and generation; with a token, continue.
-
-        Raises:
-            ObjectGone: that generation of the source no longer exists.
-            GenerationMoved: there is an object of that name.
-        """
-        return self.objects.copy(source, self.bucket, name, token=token)

@@ -25,43 +25,15 @@ from trainmaster.orchestrator.core.names import (
 )
 from trainmaster.orchestrator.core.runs.record import short_reason
 from trainmaster.orchestrator.core.sizes import MAX_MANIFEST_BYTES, MAX_METRICS_BYTES
-from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored
+from trainmaster.orchestrator.ports.objects import Listed, Objects
 from trainmaster.orchestrator.stores.store import Store
 
 LISTED_MAX = 10_000
 """Objects below rules/ that a tick lists: ten times as many as there may be rules."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RuleFiles:
-    """The rules among the first LISTED_MAX objects below rules/, by name.
-
-    `listed_to`: the name of the last of these objects, if there may be more; None: all were listed.
-    """
-
-    files: Sequence[Listed]
-    listed_to: str | None = None
-
-
 class Inbox(Store):
     """What users dropped."""
-
-    def read(self, bucket: str, name: str, generation: int | None = None, *, max_bytes: int) -> Stored:
-        """The content of exactly that generation; by default, of the live object.
-
-        Raises:
-            ObjectGone: it was deleted or overwritten.
-            ObjectTooLarge: it has more bytes.
-        """
-        return self.objects.read(bucket, name, generation, max_bytes=max_bytes)
-
-    def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
-        """When exactly that generation was created, its size and its checksum; by default, of the live object.
-
-        Raises:
-            ObjectGone: it was deleted or overwritten.
-        """
-        return self.objects.describe(bucket, name, generation)
 
     def has(self, name: str) -> bool:
         """Whether an object of this name exists now. It costs one read, of no content."""
@@ -71,13 +43,14 @@ class Inbox(Store):
             return False
         return True
 
-    def rules(self) -> RuleFiles:
-        """The rules in the inbox, whatever else is beside them."""
+    def rules(self) -> tuple[Sequence[Listed], str | None]:
+        """The rules among the first LISTED_MAX objects below rules/, by name, whatever else is beside them.
+
+        With them comes the name of the last of these objects, if there may be more; None: all were listed.
+        """
         listed = list(itertools.islice(self.objects.listing(self.bucket, RULES_PREFIX), LISTED_MAX))
-        return RuleFiles(
-            files=[entry for entry in listed if is_rule_object(entry.name)],
-            listed_to=listed[-1].name if len(listed) == LISTED_MAX else None,
-        )
+        files = [entry for entry in listed if is_rule_object(entry.name)]
+        return files, listed[-1].name if len(listed) == LISTED_MAX else None
 
 
 @dataclass(frozen=True)

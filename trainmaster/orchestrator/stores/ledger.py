@@ -8,17 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from trainmaster.orchestrator.core import errors, names
 from trainmaster.orchestrator.core.completion.model import RecordedFiles
 from trainmaster.orchestrator.core.documents import codec
+from trainmaster.orchestrator.core.events.self_test import Answer, self_test_object
 from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.requests.matrix import RUNS_MAX
 from trainmaster.orchestrator.core.runs.end import ModelFiles
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord, stored_form
 from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES, MAX_MODEL_FILES_BYTES, MAX_RECORD_BYTES
-from trainmaster.orchestrator.ports.objects import Stored
-from trainmaster.orchestrator.stores.store import Store, damage
+from trainmaster.orchestrator.stores.store import Store
 
 RACES_MAX = 5
 """How often a record may change under us before the event is left for redelivery: each change is progress elsewhere."""
@@ -49,6 +50,8 @@ class Marker:
 class Ledger(Store):
     """The run records and the documents kept with them. Safe to use from several threads and processes."""
 
+    _damaged = errors.RecordDamaged
+
     def find(self, run_id: str) -> Held | None:
         """The record, or None if the run has none.
 
@@ -56,13 +59,16 @@ class Ledger(Store):
             RecordDamaged: the object holds something else.
         """
         name = names.record_object(run_id)
-        try:
-            stored = self._find(name, MAX_RECORD_BYTES)
-        except errors.ObjectTooLarge as large:
-            raise errors.RecordDamaged(self._uri(name), damage(large)) from large
-        if stored is None:
-            return None
-        return _held_record(stored, self._uri(name))
+
+        def parse(document: Any) -> RunRecord:
+            if isinstance(document, dict) and document.get("schema") != RECORD_SCHEMA:
+                found = f"expected {RECORD_SCHEMA}, found {document.get('schema')!r}"
+                raise errors.RecordUnsupported(self._uri(name), found)
+            return codec.decoded(RunRecord, document)
+
+        read = self._parse(name, parse, MAX_RECORD_BYTES)
+        record = read.document
+        return None if record is None else Held(record=record, version=read.version, raw=read.raw)
 
     def present(self, run_id: str) -> Held:
         """The record, which was just read.
@@ -198,6 +204,12 @@ class Ledger(Store):
         """Remove the rejection report. Safe to repeat."""
         self.objects.delete(self.bucket, names.report_object(run_id))
 
+    def keep_answer(self, answer: Answer) -> str:
+        """Store the answer to a self-test, and return its URI. The first one, which has the true latency, stays."""
+        name = self_test_object(answer.self_test_id)
+        self._write_once(name, codec.json_bytes(codec.encoded(answer)))
+        return self._uri(name)
+
     def _keep(self, name_of: Callable[[str, str], str], run_id: str, document: object) -> tuple[str, str]:
         sha256 = hashlib.sha256(codec.json_bytes(document)).hexdigest()
         name = name_of(run_id, sha256)
@@ -207,14 +219,3 @@ class Ledger(Store):
     def record_uri(self, run_id: str) -> str:
         """The record's URI."""
         return self._uri(names.record_object(run_id))
-
-
-def _held_record(stored: Stored, uri: str) -> Held:
-    try:
-        document = codec.parse_json(stored.content)
-        if isinstance(document, dict) and document.get("schema") != RECORD_SCHEMA:
-            raise errors.RecordUnsupported(uri, f"expected {RECORD_SCHEMA}, found {document.get('schema')!r}")
-        record = codec.decoded(RunRecord, document)
-    except ValueError as error:
-        raise errors.RecordDamaged(uri, str(error)) from error
-    return Held(record=record, version=stored.generation, raw=document)

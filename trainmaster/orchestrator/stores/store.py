@@ -7,7 +7,13 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from trainmaster.orchestrator.core.documents.codec import encoded, json_bytes, parse_json, with_unknown
-from trainmaster.orchestrator.core.errors import DocumentDamaged, GenerationMoved, ObjectGone, ObjectTooLarge
+from trainmaster.orchestrator.core.errors import (
+    DocumentDamaged,
+    GenerationMoved,
+    ObjectGone,
+    ObjectTooLarge,
+    RecordDamaged,
+)
 from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored
 
@@ -28,6 +34,8 @@ class Read(Generic[_Document]):
 
 class Store:
     """One bucket. Like any port, every method of a store may also raise ServiceFailed."""
+
+    _damaged: type[DocumentDamaged | RecordDamaged] = DocumentDamaged
 
     def __init__(self, objects: Objects, bucket: str) -> None:
         self.objects = objects
@@ -80,7 +88,8 @@ class Store:
             raw = parse_json(stored.content)
             return Read(document=parse(raw), version=stored.generation, raw=raw)
         except (ValueError, ObjectTooLarge) as error:
-            raise DocumentDamaged(self._uri(name), damage(error)) from error
+            what = f"more than {max_bytes} bytes" if isinstance(error, ObjectTooLarge) else str(error)
+            raise self._damaged(self._uri(name), what) from error
 
     def _replace(
         self,
@@ -163,8 +172,3 @@ class Store:
                 self._last = name, Stored(content=content, generation=version)
                 return
         raise GenerationMoved(self._uri(name), present.generation)
-
-
-def damage(error: ValueError | ObjectTooLarge) -> str:
-    """What is wrong with an object that cannot be read."""
-    return f"more than {error.max_bytes} bytes" if isinstance(error, ObjectTooLarge) else str(error)

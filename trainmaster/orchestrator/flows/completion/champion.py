@@ -12,9 +12,8 @@ from trainmaster.orchestrator.core.policy.policy import EvaluationPolicy
 from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_from
 from trainmaster.orchestrator.core.retraining.rule import ChampionFacts
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict
-from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.sender import Sender
-from trainmaster.orchestrator.flows.completion.copying import StillCopying, copy_model, keep_long_copy
+from trainmaster.orchestrator.flows.completion.copying import copy_model
 from trainmaster.orchestrator.flows.lifecycle.finish import End
 from trainmaster.orchestrator.flows.services import Services
 
@@ -27,31 +26,31 @@ def compare_with_champion(end: End) -> str | None:
         return None
     if end.record.awaits_evaluation:
         return "the evaluation decides"
-    verdict = challenge(end.services, end.record, spec)
-    if isinstance(verdict, StillCopying):
-        keep_long_copy(end, verdict.long)
-        return verdict.reason
+    verdict = challenge(end, spec)
+    if isinstance(verdict, str):
+        return verdict
     end.verdict = verdict
     return "it waits for approval" if verdict is not None and verdict.approve_by is not None else None
 
 
-def challenge(services: Services, record: RunRecord, spec: JobSpec) -> ChampionVerdict | StillCopying | None:
+def challenge(end: End, spec: JobSpec) -> ChampionVerdict | str | None:
     """Compare the ended run with the champion, once, and publish a promotion at least once; None without terms.
 
-    A run that wins is promoted once its model is copied, if it still wins then. Safe to repeat: the verdict stays the
-    same.
+    A run that wins is promoted once its model is copied, if it still wins then; a text says what the copy waits for.
+    Safe to repeat: the verdict stays the same.
 
     Raises:
         GenerationMoved: the document kept changing.
         DocumentDamaged: the document, or the list of the model's files, is not usable.
     """
+    services, record = end.services, end.record
     if not promotion.is_challenger(record, spec):
         return None
 
     copy: ModelCopy | NotCopied | None = None
     is_approved = spec.champion is not None and spec.champion.approve
-    policy = services.request_rules().policy if is_approved else None
-    within = timedelta(days=(policy.evaluation if policy else EvaluationPolicy()).approve_within_days)
+    terms = services.policy().evaluation if is_approved else EvaluationPolicy()
+    within = timedelta(days=terms.approve_within_days)
 
     def judge(champion: Champion | None) -> Champion | None:
         return promotion.after_challenge(
@@ -59,8 +58,8 @@ def challenge(services: Services, record: RunRecord, spec: JobSpec) -> ChampionV
         )
 
     while (after := services.champions.update(spec.model_name, judge, record.source.team)) is None:
-        copied = copy_model(services, record, spec.model_name)
-        if isinstance(copied, StillCopying):
+        copied = copy_model(end, spec.model_name)
+        if isinstance(copied, str):
             return copied
         copy = copied
     reign = promotion.reign_of(after, record.run_id)

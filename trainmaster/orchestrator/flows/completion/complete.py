@@ -48,7 +48,7 @@ from trainmaster.orchestrator.core.errors import JobNotFound, PolicyInvalid, Rea
 from trainmaster.orchestrator.core.job_names import job_region
 from trainmaster.orchestrator.core.names import RUN_LABEL, STEP_LABEL, is_run_id
 from trainmaster.orchestrator.core.notices.notice import run_retried
-from trainmaster.orchestrator.core.requests.spec import JobSpec, Tuning, spec_of
+from trainmaster.orchestrator.core.requests.spec import JobSpec, spec_of
 from trainmaster.orchestrator.core.runs.end import EVALUATION, Completion, EndReport
 from trainmaster.orchestrator.core.runs.job import Job, JobLoss, Progress, RecordedJob
 from trainmaster.orchestrator.core.runs.moves import gave_up, job_of_run
@@ -58,7 +58,7 @@ from trainmaster.orchestrator.flows.completion.champion import compare_with_cham
 from trainmaster.orchestrator.flows.completion.evaluation import evaluate
 from trainmaster.orchestrator.flows.completion.explain import explain_failure
 from trainmaster.orchestrator.flows.completion.registry import register_model
-from trainmaster.orchestrator.flows.completion.utilization import utilization_read
+from trainmaster.orchestrator.flows.completion.utilization import read_utilization
 from trainmaster.orchestrator.flows.lifecycle import finish, transitions
 from trainmaster.orchestrator.flows.lifecycle.slots import job_cost
 from trainmaster.orchestrator.flows.lifecycle.status import publish_states, show, show_again, with_warnings
@@ -329,8 +329,8 @@ def _try_again(services: Services, held: Held, job: Job, loss: JobLoss) -> FlowR
 
     The notice comes before the record, like that of every state before the end.
     """
-    record, policy, now = held.record, services.request_rules().policy, services.clock.now()
-    machines = retry_machines(record, loss, policy.machines if policy is not None else (), now)
+    record, now = held.record, services.clock.now()
+    machines = retry_machines(record, loss, services.policy().machines, now)
     if machines is None:
         return None
     cost = _known_cost(services, record, job)
@@ -357,22 +357,9 @@ def _with_hourly_price(services: Services, record: RunRecord) -> RunRecord:
     return record
 
 
-def tuning_of(record: RunRecord) -> Tuning | None:
-    """The tuning that the run's request asks for; None for a run without trials."""
-    spec = spec_of(record)
-    return None if spec is None else spec.tuning
-
-
 def _explain_failure(end: finish.End) -> str | None:
-    if end.record.state is RunState.SUCCEEDED and end.record.tuning is None:
-        return None
-    result = explain_failure(end.services, end.held)
-    if isinstance(result, str):
-        return result
-    end.held = result
-    if "status" in finish.steps_done(end.record):  # an earlier pass wrote it without the reason
-        show(end.services, result)
-    return None
+    has_succeeded = end.record.state is RunState.SUCCEEDED and end.record.tuning is None
+    return None if has_succeeded else explain_failure(end)
 
 
 def _log_to_experiment(end: finish.End) -> None:
@@ -382,21 +369,13 @@ def _log_to_experiment(end: finish.End) -> None:
         end.services.jobs.keep_experiment_run(run)
 
 
-def _read_utilization(end: finish.End) -> str | None:
-    found = utilization_read(end.services, end.record)
-    if isinstance(found, str):
-        return found
-    end.utilization = found
-    return None
-
-
 _OF_JOB: Mapping[str, finish.Step] = {
     REASON: _explain_failure,
     EVALUATION: evaluate,
     CHAMPION: compare_with_champion,
     REGISTRY: register_model,
     EXPERIMENT: _log_to_experiment,
-    UTILIZATION: _read_utilization,
+    UTILIZATION: read_utilization,
 }
 STEPS: Mapping[str, finish.Step] = {**finish.STEPS_WITHOUT_JOB, **_OF_JOB}
 """What follows the end of a run that had a job, in this order."""

@@ -25,9 +25,9 @@ from trainmaster.orchestrator.core.runs.end import (
     FollowUp,
 )
 from trainmaster.orchestrator.core.runs.record import RunRecord
-from trainmaster.orchestrator.flows.completion.copying import StillCopying, copy_model, keep_long_copy
+from trainmaster.orchestrator.flows.completion.copying import copy_model
 from trainmaster.orchestrator.flows.lifecycle.finish import End
-from trainmaster.orchestrator.flows.lifecycle.follow_up import FollowUpJob, Scores, begin
+from trainmaster.orchestrator.flows.lifecycle.follow_up import FollowUpJob, begin
 from trainmaster.orchestrator.flows.services import Services
 
 
@@ -37,12 +37,11 @@ def evaluate(end: End) -> str | None:
     is_begun = record.completion is not None and record.completion.evaluation is not None
     if record.request is None or not (is_begun or record.awaits_evaluation):
         return None
-    policy = services.request_rules().policy
     if not is_begun:
         waits = _begin(end, record.request.document)
         if waits is not None:
             return waits
-    document = asked.evaluation_document(record.request.document, policy)
+    document = asked.evaluation_document(record.request.document, services.policy())
     if document is None:
         return None
     return FollowUpJob(
@@ -50,7 +49,10 @@ def evaluate(end: End) -> str | None:
         name=EVALUATION,
         spec=spec_from(document),
         submission=partial(_submission, services, record, document),
-        scores=partial(_scores, services),
+        scores=lambda known: parse_scores(
+            services.champion_copies.scores(known.output_uri),
+            [name for name in (CHALLENGER, CHAMPION) if name in known.inputs],
+        ),
     ).advance()
 
 
@@ -58,12 +60,12 @@ def evaluate(end: End) -> str | None:
 def _begin(end: End, document: Any) -> str | None:
     """Record what is scored, or why nothing can be; or return what the copy of the model waits for."""
     services, record, team = end.services, end.record, end.record.source.team
-    model_name, inputs, failure = document["model_name"], dict[str, str](), _refusal(end, document)
-    copied = failure or copy_model(services, record, model_name)
+    model_name, inputs, failure = document["model_name"], dict[str, str](), None
+    refusal = _refusal(end, document)
+    copied = copy_model(end, model_name) if refusal is None else NotCopied(reason=refusal)
     match copied:
-        case StillCopying():
-            keep_long_copy(end, copied.long)
-            return copied.reason
+        case str():
+            return copied
         case NotCopied():
             failure = copied.reason
         case ModelCopy():
@@ -101,8 +103,3 @@ def account_target(services: Services, record: RunRecord) -> Target:
             record.source.team, services.target.project, name_prefix(services.target.deployment)
         ),
     )
-
-
-def _scores(services: Services, known: FollowUp) -> Scores | str:
-    models = [name for name in (CHALLENGER, CHAMPION) if name in known.inputs]
-    return parse_scores(services.champion_copies.scores(known.output_uri), models)

@@ -35,7 +35,7 @@ UPLOADED_WITHIN = timedelta(hours=1)
 
 def register_model(end: End) -> str | None:
     """The step `registry`: add a version for the run's model if the policy asks for one, and move the alias to a champion's."""
-    registry, record = registry_of(end.services), end.record
+    registry, record = end.services.policy().registry, end.record
     model, request = record.model, record.request
     if record.state is not RunState.SUCCEEDED or model is None or request is None:
         return None
@@ -71,12 +71,6 @@ def register_model(end: End) -> str | None:
         raise ServiceFailed("Vertex AI", "upload the model", str(end.registration.error))
     is_done = end.registration.state is RegistrationState.REGISTERED
     return waits if is_done else "the model is being uploaded to the Model Registry"
-
-
-def registry_of(services: Services) -> Registry:
-    """The policy's `registry`."""
-    policy = services.request_rules().policy
-    return policy.registry if policy is not None else Registry()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +142,7 @@ def align_alias(services: Services, model_name: str, team: str | None) -> ModelV
         is_done = held is None or is_over(held.record, REGISTRY)
         smoke = held.record.completion.smoke if held is not None and held.record.completion else None
         # Without a smoke test after that step, the policy asked for none at that time.
-        if registry_of(services).smoke and not (smoke.scores if smoke is not None else is_done):
+        if services.policy().registry.smoke and not (smoke.scores if smoke is not None else is_done):
             return None
         version = _give_alias(services, model_id, run_id, keeps_other=not is_done)
         note = partial(with_registered, run_id=run_id, version=version)

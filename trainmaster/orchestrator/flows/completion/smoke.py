@@ -25,7 +25,7 @@ from trainmaster.orchestrator.core.runs.end import SMOKE, Completion, FollowUp, 
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.flows.completion.evaluation import account_target
 from trainmaster.orchestrator.flows.lifecycle.finish import End
-from trainmaster.orchestrator.flows.lifecycle.follow_up import FollowUpJob, Scores, begin
+from trainmaster.orchestrator.flows.lifecycle.follow_up import FollowUpJob, begin
 from trainmaster.orchestrator.flows.services import Services
 
 
@@ -41,14 +41,15 @@ def smoke_test(end: End, spec: JobSpec, model: Model, copy_uri: Callable[[], str
         output_uri = evaluation_output_uri(bucket, end.record.source.team, folder, run_id)
         inputs = {"model": uri, "format": known, "example": example}
         end.held = begin(services, end.held, SMOKE, inputs, output_uri, failure=failure)
-    policy = services.request_rules().policy
-    terms = policy.evaluation if policy is not None else EvaluationPolicy()
+    terms = services.policy().evaluation
     return FollowUpJob(
         end=end,
         name=SMOKE,
         spec=smoke_spec(spec, terms, {}),
         submission=partial(_submission, services, end.record, spec, terms),
-        scores=partial(_predictions, services),
+        scores=lambda known: parse_scores(
+            services.champion_copies.scores(known.output_uri), [MODEL], "smoke test"
+        ),
     ).advance()
 
 
@@ -68,7 +69,3 @@ def _submission(
     own = smoke_spec(spec, terms, {**known.inputs, "output": known.output_uri})
     target = account_target(services, record)
     return follow_up_submission(record.run_id, SMOKE, own, known.output_uri, target)
-
-
-def _predictions(services: Services, known: FollowUp) -> Scores | str:
-    return parse_scores(services.champion_copies.scores(known.output_uri), [MODEL], "smoke test")

@@ -16,22 +16,20 @@ from trainmaster.orchestrator.core.completion.machine_metrics import (
 )
 from trainmaster.orchestrator.core.errors import AccessDenied, ServiceFailed
 from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind
-from trainmaster.orchestrator.core.runs.record import RunRecord
-from trainmaster.orchestrator.core.runs.utilization import Utilization
-from trainmaster.orchestrator.flows.services import Services
+from trainmaster.orchestrator.flows.lifecycle.finish import End
 
 LATE_AFTER = timedelta(minutes=10)
 LAST_SAMPLE = 2 * SAMPLED_EVERY
 """How long before a job's end its last sample may be."""
 
 
-def utilization_read(services: Services, record: RunRecord) -> Utilization | str | None:
-    """What the run's last job used; a text while it may still come; None if it does not, or there is nothing to read.
+def read_utilization(end: End) -> str | None:
+    """Find what the run's last job used; a text while it may still come; None also if it does not, or there is no job.
 
     Of a tuning nothing is read: the service does not document under which job its trials report. One failure ends the
     reads of this delivery, so that a slow service takes no time from other runs.
     """
-    job = record.job
+    services, record, job = end.services, end.record, end.record.job
     if job is None or job_kind(job.name) is not JobKind.CUSTOM or not (job.start_time and job.end_time):
         return None
     is_late = services.clock.now() - job.end_time >= LATE_AFTER
@@ -53,4 +51,5 @@ def utilization_read(services: Services, record: RunRecord) -> Utilization | str
     except ServiceFailed as failed:
         services.metrics_failed = failed
         return None if is_late else str(failed)
-    return utilization_of(found)
+    end.utilization = utilization_of(found)
+    return None

@@ -39,8 +39,7 @@ def delete_idle_pools(services: Services, active: Sequence[Marker]) -> Iterator[
 
     `active`: the runs that have not ended; their records are read only before a deletion.
     """
-    policy = services.request_rules().policy
-    pools = [pool for pool in policy.pools if pool.idle_s is not None] if policy else []
+    pools = [pool for pool in services.policy().pools if pool.idle_s is not None]
     marks = services.pool_marks.of_all() if pools else {}
     states = {region: _running_pools(services, region) for region in {pool.region for pool in pools}}
     for pool in pools:
@@ -89,8 +88,8 @@ def _is_needed(services: Services, pool: RunPool, active: Sequence[Marker]) -> b
 
 def _mark_used(services: Services, region: str, state: PoolState) -> bool:
     """False if it is being deleted, or its mark keeps changing. Resources that are never deleted need no mark."""
-    policy, marks = services.request_rules().policy, services.pool_marks
-    deletable = [(pool.id, pool.region) for pool in policy.pools if pool.idle_s] if policy else []
+    marks = services.pool_marks
+    deletable = [(pool.id, pool.region) for pool in services.policy().pools if pool.idle_s]
     if (state.id, region) not in deletable:
         return True
     for _ in range(RACES_MAX):

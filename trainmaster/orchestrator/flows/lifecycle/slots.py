@@ -24,7 +24,6 @@ from trainmaster.orchestrator.core.errors import GenerationMoved, RecordDamaged
 from trainmaster.orchestrator.core.events.envelope import DELIVERED_WITHIN
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.names import held_slot_parts
-from trainmaster.orchestrator.core.policy.admission import Caps
 from trainmaster.orchestrator.core.requests.spec import JobSpec
 from trainmaster.orchestrator.core.runs.end import Cost
 from trainmaster.orchestrator.core.runs.job import Job
@@ -36,18 +35,12 @@ from trainmaster.orchestrator.flows.services import Services
 RACES_MAX = 20
 """How many races for a slot may be lost: each time a competitor got a slot, and all start at different ones."""
 ORPHAN_AGE = DELIVERED_WITHIN
-"""How long a slot is kept whose holder has no record: the event of that run may be redelivered."""
+"""How long the marker or slot of a run without a record is kept: the event of that run may be redelivered."""
 
 
 def limits_for(services: Services, spec: JobSpec, team: str | None) -> tuple[SlotSet, ...]:
     """The limits that cover the team's run, by the current policy."""
-    return limits_of(services.request_rules().policy, spec.model_name, spec.labels, team)
-
-
-def caps_of(services: Services) -> Caps:
-    """The caps of the current policy."""
-    policy = services.request_rules().policy
-    return policy.admission.caps if policy is not None else Caps()
+    return limits_of(services.policy(), spec.model_name, spec.labels, team)
 
 
 def take_slots(
@@ -100,7 +93,7 @@ def settle_cost(services: Services, record: RunRecord) -> None:
     """If a cap counts the cost of the ended run's day, free what the run did not spend of its maximum. Safe to repeat."""
     started_at, cost = record.history[0].at, final_cost(record)
     is_today = started_at.date() == services.clock.now().date()
-    if is_today and cost is not None and caps_of(services).cost_per_day is not None:
+    if is_today and cost is not None and services.policy().admission.caps.cost_per_day is not None:
         group = record.source.group
         services.starts.settle(record.run_id, started_at, cost, group.id if group else None)
 
@@ -177,8 +170,7 @@ def _is_left(services: Services, slot: Slot) -> bool:
 
 def _has_job(services: Services, run_id: str) -> bool:
     """Whether a job of the run is active, in any region and of any kind: for a run whose record is unreadable."""
-    policy = services.request_rules().policy
-    regions = dict.fromkeys((services.target.region, *(policy.region_names if policy is not None else ())))
+    regions = dict.fromkeys((services.target.region, *services.policy().region_names))
     found = (job for kind in JobKind for job in services.jobs.of_run(run_id, kind, tuple(regions)))
     return any(job.state not in END_OF for job in found)
 

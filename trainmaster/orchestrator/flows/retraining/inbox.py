@@ -19,7 +19,6 @@ from trainmaster.orchestrator.flows.turns import ATTEMPTS_MAX, Turns, error_text
 from trainmaster.orchestrator.log_events import LogEvent
 from trainmaster.orchestrator.ports.objects import Listed
 from trainmaster.orchestrator.stores.attempts import Item, ItemKind
-from trainmaster.orchestrator.stores.inbox import RuleFiles
 from trainmaster.orchestrator.stores.store import Read
 
 ANSWERS = (RuleStanding.REFUSED, RuleStanding.QUARANTINED)
@@ -81,18 +80,24 @@ def _quarantine(services: Services, item: Item, why: str) -> Iterator[FlowResult
 
 
 def retire_deleted(
-    services: Services, turns: Turns, held: Read[Book], found: RuleFiles, until: datetime
+    services: Services,
+    turns: Turns,
+    held: Read[Book],
+    files: Sequence[Listed],
+    listed_to: str | None,
+    *,
+    until: datetime,
 ) -> Iterator[FlowResult]:
     """Retire the rules whose file is gone: launch what they had decided, report them, then remove them from the book.
 
     Their states stay. If a drop was accepted meanwhile, the book has changed, and the next tick repeats this.
     """
-    present, last = {file.name for file in found.files}, found.listed_to
+    present = {file.name for file in files}
     # If the listing was cut short, nothing is known about later names.
     gone = {
         rule_item(rule): rule
         for rule in held.document.rules
-        if rule.dropped_name not in present and (last is None or rule.dropped_name < last)
+        if rule.dropped_name not in present and (listed_to is None or rule.dropped_name < listed_to)
     }
     due = [item for item in gone if turns.may_take(item)]
     book = held.document

@@ -34,9 +34,9 @@ def tick_rules(services: Services, turns: Turns, *, reserved: float = 0.0) -> It
     """
     # The book before the inbox: a rule that is in the book but not in the inbox was deleted, not just dropped.
     held = services.rule_book.read()
-    files = services.inbox.rules()
+    files, listed_to = services.inbox.rules()
     until = turns.until(DROPS_SHARE, reserved)
-    yield from retire_deleted(services, turns, held, files, until)
+    yield from retire_deleted(services, turns, held, files, listed_to, until=until)
     yield from quarantine_rules(services, turns, held)
     for _ in range(ROUNDS_MAX):
         more = yield from _give_turns(services, turns, until)
@@ -45,7 +45,7 @@ def tick_rules(services: Services, turns: Turns, *, reserved: float = 0.0) -> It
     else:
         message = "the arrivals that this tick could not count are left for the next"
         yield FlowResult(message=message, severity="WARNING")
-    yield from check_drops(services, turns, held.document, files.files, turns.until(reserved))
+    yield from check_drops(services, turns, held.document, files, turns.until(reserved))
 
 
 def _give_turns(services: Services, turns: Turns, until: datetime) -> Generator[FlowResult, None, bool]:

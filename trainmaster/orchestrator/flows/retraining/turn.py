@@ -33,7 +33,6 @@ from trainmaster.orchestrator.core.retraining.state import (
     status_of,
     with_launch,
 )
-from trainmaster.orchestrator.core.retraining.waiting import DataBatch
 from trainmaster.orchestrator.core.runs.record import Source
 from trainmaster.orchestrator.core.runs.sender import Sender, Surety
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -149,11 +148,10 @@ def _decide(waiting: Waiting, state: RuleState, decide: Decide) -> tuple[Decisio
     if by_champion and not by_age:
         champion = champion_facts(services, rule.model_name, rule.team)
     facts = Facts(now=now, champion=champion, current_ended=_has_ended(services, state.current_run))
-
-    def decide_on(counted: RuleState, batch: DataBatch | None) -> Decision:
-        return decide(counted, replace(facts, batch=batch))
-
-    return decide_on_data(waiting, state, decide_on, looks), looks
+    decision = decide_on_data(
+        waiting, state, lambda counted, batch: decide(counted, replace(facts, batch=batch)), looks
+    )
+    return decision, looks
 
 
 def _has_ended(services: Services, run_id: str | None) -> bool:

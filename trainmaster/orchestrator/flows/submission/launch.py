@@ -54,7 +54,6 @@ from trainmaster.orchestrator.core.runs.record import (
 )
 from trainmaster.orchestrator.core.runs.same_request import is_key_reused
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainmaster.orchestrator.flows.lifecycle.slots import caps_of
 from trainmaster.orchestrator.flows.lifecycle.status import show, with_warnings, write_status
 from trainmaster.orchestrator.flows.services import FlowResult, Services
 from trainmaster.orchestrator.flows.submission.resume import resume
@@ -188,7 +187,7 @@ def _launch_run(
 
 def _over_caps(services: Services, run_id: str, request: Request) -> CapReached | None:
     """The cap that refuses the run, or group. None: it may start, and is counted. Without caps it costs nothing."""
-    caps = caps_of(services)
+    caps = services.policy().admission.caps
     if not caps.counted:
         return None
     now, cost = services.clock.now(), request.estimate.at_most if request.estimate else None

@@ -83,16 +83,6 @@ def test_the_row_follows_the_run_to_its_end(world: World) -> None:
     assert mismatches(world, incoming.run_id) == []
 
 
-def test_a_run_that_succeeded_and_left_no_model_says_so_in_its_row(world: World) -> None:
-    incoming = world.drop_and_launch()
-    (job,) = world.jobs.all()
-    world.jobs.become(job.name, JobState.SUCCEEDED)
-    world.complete(world.hint(job))
-    (row,) = rows(world)
-    assert world.record(incoming.run_id).problems
-    assert (row.state, row.reason) == (RunState.SUCCEEDED, "no model")
-
-
 def test_a_late_writer_does_not_bring_an_older_state_back(world: World) -> None:
     incoming = world.drop_and_launch()
     earlier = world.ledger.present(incoming.run_id)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from trainmaster.orchestrator.core.champions.smoke import (
-    FORMATS,
     MODEL,
     PROGRAM,
     SMOKE_FOLDER,
@@ -33,6 +32,7 @@ REQUEST: dict[str, Any] = {
 }
 ARCHIVE = "gs://data/scripts/a.tar.gz"
 PREDICT = '{"instances": [[1, 2], [3, 4]]}'
+KERAS = {"saved_model.pb": "saved_model", "model.keras": "keras"}
 UNPICKLED = "class Sum:\n    def predict(self, rows):\n        return [float(sum(row)) for row in rows]\n"
 
 
@@ -110,14 +110,17 @@ def test_a_model_that_cannot_be_loaded_fails_with_the_error(pickled: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["saved_model.pb", "model.keras"])
-def test_a_model_of_keras_predicts(tmp_path: Path, name: str) -> None:
-    folder = tmp_path / "models/m"
-    folder.mkdir(parents=True)
+def test_a_model_of_keras_predicts(tmp_path: Path) -> None:
+    folders = {name: tmp_path / form / "models/m" for name, form in KERAS.items()}
+    for folder in folders.values():
+        folder.mkdir(parents=True)
     build = (
         "import sys, keras; model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]);"
-        " model.export(sys.argv[1]) if sys.argv[2] == 'saved_model.pb' else model.save(sys.argv[1] + '/' + sys.argv[2])"
+        " model.export(sys.argv[1]); model.save(sys.argv[2] + '/model.keras')"
     )
-    subprocess.run([sys.executable, "-c", build, str(folder), name], check=True, capture_output=True)
-    assert (form := format_of([name])) in FORMATS
-    assert tried_out(tmp_path, form) == {MODEL: {"predictions": 2}}
+    subprocess.run(
+        [sys.executable, "-c", build, *map(str, folders.values())], check=True, capture_output=True
+    )
+    for name, form in KERAS.items():
+        assert format_of([name]) == form
+        assert tried_out(tmp_path / form, form) == {MODEL: {"predictions": 2}}

@@ -1,5 +1,6 @@
 """The memory of a rule: every matching object is counted once, and the state stays small whatever comes."""
 
+import functools
 import json
 import random
 from dataclasses import replace
@@ -236,6 +237,7 @@ def test_an_object_event_without_its_object_is_malformed(fields: dict[str, Any])
         parse_arrived_object(finalized(**fields))
 
 
+@functools.cache
 def worst() -> RuleState:
     """The largest possible state, as far as its parts are known."""
     long = "ü" * 512

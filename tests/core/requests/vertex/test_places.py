@@ -149,8 +149,11 @@ def case_id(value: object) -> str:
     return ".".join(map(str, value)) if isinstance(value, tuple) else str(value)[:12]
 
 
-@pytest.mark.parametrize("index", [0, 2])
-@pytest.mark.parametrize(("path", "value"), [*POOL_FAULTS, *CONTAINER_FAULTS], ids=case_id)
+@pytest.mark.parametrize(
+    ("index", "path", "value"),
+    [(2, *row) for row in POOL_FAULTS] + [(index, *row) for index in (0, 2) for row in CONTAINER_FAULTS],
+    ids=case_id,
+)
 def test_a_fault_of_a_role_with_a_container(index: int, path: Path, value: object) -> None:
     whole: Path = ("jobSpec", "workerPoolSpecs", index, *path)
     assert_told_at(job(), whole, value)

@@ -99,12 +99,10 @@ class Translation:
 class OwnDocument:
     """A mapping of the project's dialect under construction; `path` is its path in the document."""
 
-    def __init__(
-        self, translation: Translation, path: Path = (), content: dict[str, Any] | None = None
-    ) -> None:
+    def __init__(self, translation: Translation, path: Path = ()) -> None:
         self.translation = translation
         self.path = path
-        self.content: dict[str, Any] = {} if content is None else content
+        self.content: dict[str, Any] = {}
 
     def put(self, key: str, value: object, written: Path) -> None:
         """Write the value unless it is None. Faults of the key are reported at `written` in both cases."""

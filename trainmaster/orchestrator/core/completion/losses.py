@@ -24,8 +24,7 @@ def loss_of(job: Job, scheduling: Scheduling) -> JobLoss | None:
     `scheduling` is the job's own. A Spot VM that is taken away ends its replica by a signal, or the job with any code.
     A killed replica on a Spot VM ran out of memory only if the service says so.
     """
-    started = job.start_time is not None or any(trial.start_time is not None for trial in job.trials)
-    if job.state is not JobState.FAILED or job.error is None or not started:
+    if job.state is not JobState.FAILED or job.error is None or not job.has_started:
         return None
     code, words = job.error.code, without_log_link(job.error.message)
     exited = parse_exit(words)

@@ -17,8 +17,8 @@ from trainmaster.client.context import (
     kept_choice,
     refuse_elsewhere,
 )
-from trainmaster.deploy.names import topology_of
 from trainmaster.orchestrator.core.deployment_names import account_email
+from trainmaster.resources import TOPOLOGY, parse_topology
 from trainstack.find import register_stack
 
 
@@ -236,7 +236,7 @@ def test_a_context_that_cannot_be_one_is_refused_with_what_is_wrong_and_what_cho
 
 @pytest.mark.parametrize("name", ["", "stage"])
 def test_the_names_of_a_deployment_are_those_of_the_topology(name: str) -> None:
-    topology = topology_of("my-project", "us-central1", name)
+    topology = parse_topology(TOPOLOGY, project="my-project", region="us-central1", deployment=name)
     cloud = context_in_cloud("my-project", "us-central1", name)
     assert topology["buckets"] == {
         "inbox": cloud.inbox_bucket,

@@ -9,8 +9,8 @@ from tests.client.served import PROJECT, ROOT, Served
 from trainmaster.client.deployment import deployment_document, read_deployment
 from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.submission.terms import schema
-from trainmaster.deploy.names import topology_of
 from trainmaster.orchestrator.core.policy.policy import policy_from
+from trainmaster.resources import TOPOLOGY, parse_topology
 from trainmaster.version import VERSION
 
 SCHEMA = schema("deployment.v1")
@@ -19,7 +19,7 @@ PRICES = (ROOT / "functions" / "prices.yaml").read_bytes()
 
 
 def described(policy: bytes = POLICY) -> dict[str, Any]:
-    topology = topology_of(PROJECT, "us-central1")
+    topology = parse_topology(TOPOLOGY, project=PROJECT, region="us-central1")
     return deployment_document(topology, project=PROJECT, region="us-central1", policy=policy, prices=PRICES)
 
 

@@ -52,6 +52,7 @@ class Cloud:
             "binding": "",
             "policies": {},
             "secrets": [],
+            "keys": [],
         }
         self.terraform: dict[str, Any] = {"version": "1.11.4", "state": []}
 

@@ -21,6 +21,7 @@ SERVICES = {
 """The version of each that gcloud calls."""
 _AFTER = (
     "projects", "namespaces", "locations", "operations", "subscriptions", "topics", "serviceAccounts", "services", "b", "o", "managedFolders", "keyRings", "cryptoKeys", "secrets", "versions",
+    "workloadIdentityPools",
 )  # fmt: skip
 """Path segments that a name follows."""
 _OBJECT = {

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.cloud import PROJECT, REGION, Cloud, terraform_said
+from tests.deploy.cloud import PROJECT, REGION, Cloud, Ran, managed, terraform_said
 from tests.deploy.hcl import bare, block
 from tests.deploy.plan import NUMBER, TERRAFORM_BINARY, plan
 from tests.judges.infrastructure import bodies
-from trainmaster.deploy.names import CI_POOL, CI_TITLE, ci_roles, names_of, permissions
+from trainmaster.deploy.doctor.deployment import deployment_of
+from trainmaster.deploy.names import CI_POOLS, ci_roles, names_of, permissions
 from trainmaster.deploy.up import REFUSED
 
 needs_terraform = pytest.mark.skipif(TERRAFORM_BINARY is None, reason="terraform is not on PATH")
@@ -110,22 +111,54 @@ def test_the_settings_say_which_accounts_there_are(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.slow
-def test_a_pool_that_an_earlier_undeploy_left_is_taken_over_and_another_is_not(tmp_path: Path) -> None:
-    assert bare(block("google_iam_workload_identity_pool", "ci")["display_name"]) == CI_TITLE
+def test_what_is_left_of_a_pool_and_its_provider_is_taken_over_and_what_is_anothers_is_not(tmp_path: Path) -> None:  # fmt: skip
+    pool, provider = CI_POOLS
+    for id_, resource in ((pool, "pool"), (provider, "pool_provider")):
+        assert bare(block(f"google_iam_workload_identity_{resource}", "ci")["display_name"]) == CI_POOLS[id_]
     (tmp_path / "trainmaster.tfvars").write_text(SETTINGS)
-    cloud = Cloud(tmp_path)
-    pool = {"name": f"projects/1/locations/global/workloadIdentityPools/{CI_POOL}", "displayName": CI_TITLE}
-    cloud.content["lists"]["iam workload-identity-pools"] = [pool]
-    (applied,) = terraform_said(cloud.up(), "apply")
-    assert '-var=kept_pools=["trainmaster"]' in applied
-    undelete = (
-        f"`gcloud iam workload-identity-pools undelete trainmaster --location=global --project={PROJECT}`"
-    )
-    for key, value, said in (
-        ("state", "DELETED", undelete),
-        ("displayName", "other", "'trainmaster' already exists"),
+    cloud, folder = Cloud(tmp_path), "projects/1/locations/global/workloadIdentityPools"
+
+    def up(**changes: dict[str, str]) -> Ran:
+        """With the pool and its provider, as far as they are named, and changed so."""
+        cloud.content["lists"] = {
+            f"iam workload-identity-pools{' providers' if '/' in id_ else ''}": [
+                {"name": f"{folder}/{id_}", "displayName": CI_POOLS[id_], **changes[kind]}
+            ]
+            for kind, id_ in (("pool", pool), ("provider", provider))
+            if kind in changes
+        }
+        return cloud.up()
+
+    for ran, kept in ((up(pool={}), [pool]), (up(pool={}, provider={}), [pool, provider])):
+        (applied,) = terraform_said(ran, "apply")
+        assert f"-var=kept_pools={json.dumps(kept)}" in applied
+    where, deleted = f"--location=global --project={PROJECT}`", {"state": "DELETED"}
+    group = "`gcloud iam workload-identity-pools"
+    for ran, said in (
+        (up(pool=deleted), f"{group} undelete trainmaster {where}"),
+        (
+            up(pool={}, provider=deleted),
+            f"{group} providers undelete github --workload-identity-pool=trainmaster {where}",
+        ),
+        (up(pool={"displayName": "other"}), "'trainmaster' already exists"),
     ):
-        cloud.content["lists"]["iam workload-identity-pools"] = [{**pool, key: value}]
-        ran = cloud.up()
-        assert (ran.status, ran.changes) == (REFUSED, [])
-        assert said in ran.err
+        assert (ran.status, ran.changes, said in ran.err) == (REFUSED, [], True), ran.err
+    made = {kind: managed(f"google_iam_workload_identity_{kind}", name=f"{folder}/{id_}") for id_, kind in ((pool, "pool"), (provider, "pool_provider"))}  # fmt: skip
+    cloud.has_state(*made.values())
+    (applied,) = terraform_said(up(pool={}, provider={}), "apply")
+    assert "-var=kept_pools=[]" in applied
+
+
+@needs_terraform
+@pytest.mark.parametrize("teams", [(), ("vision",)])
+def test_the_self_test_expects_the_grants_that_terraform_makes_for_ci(teams: tuple[str, ...]) -> None:
+    topology = Path(__file__).resolve().parents[2] / "trainmaster" / "deploy" / "topology.yaml"
+    deployment = deployment_of(project=PROJECT, region=REGION, topology=topology)
+    found: dict[str, set[str]] = {}
+    for each in deployment.expected_of_ci(("plan", "submit", "build", "deploy"), teams):
+        name = each.thing.name.removeprefix(f"{PROJECT}-").removeprefix("trainmaster-")
+        name = {"project": "all", "account": "build"}.get(each.thing.kind, name)
+        found.setdefault(each.account, set()).add(
+            f"{each.role.rpartition('/')[2]} on {each.thing.kind} {name}"
+        )
+    assert found == grants(*teams)

@@ -16,7 +16,7 @@ from tests.deploy.test_terraform_deploy import deployed
 from tests.deploy.test_terraform_permissions import TABLE, may
 from tests.image.cloud_build import Worker, loaded, substitutions
 from trainmaster.deploy.existing import _LISTS
-from trainmaster.deploy.names import SETTINGS
+from trainmaster.deploy.names import CI_POOLS, SETTINGS
 
 BY_DEPLOYER, BY_BUILD, DEPLOYER = TABLE["gcloud"]["deployer"], TABLE["gcloud"]["build"], TABLE["deployer"]
 NO_API = ("auth", "application-default", "print-access-token")
@@ -35,7 +35,12 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
     empty, full = (Cloud(tmp_path_factory.mktemp(name)) for name in ("empty", "full"))
     deployed(full)
     key = f"projects/{PROJECT}/locations/{REGION}/keyRings/r/cryptoKeys/k"
-    (empty.folder / SETTINGS).write_text(f'kms_key = "{key}"\nsoft_delete_s = 604800\nci = {{}}\n')
+    others = f'data_buckets = ["there"]\njob_keys = ["{key}"]\n'
+    (empty.folder / SETTINGS).write_text(f'kms_key = "{key}"\nsoft_delete_s = 604800\nci = {{}}\n{others}')
+    empty.has_bucket("there")
+    empty.content["keys"] = [key]
+    name, title = next(iter(CI_POOLS.items()))
+    empty.content["lists"] = {"iam workload-identity-pools": [{"name": name, "displayName": title}]}
     asked = {
         *empty.up().asked,
         *full.up().asked,
@@ -75,7 +80,7 @@ def commands_in_code() -> Iterator[tuple[str, ...]]:
     for path in (ROOT / "trainmaster").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
-                case ast.Call(func=ast.Name(id="gcloud" | "described" | "listed"), args=args):
+                case ast.Call(func=ast.Name(id="gcloud" | "describe_resource" | "list_resources"), args=args):
                     yield tuple(leading_words(args))
     yield from (words for words, _ in _LISTS.values())
 

@@ -51,7 +51,7 @@ def test_an_empty_project_gets_a_state_bucket_and_then_everything(cloud: Cloud) 
     assert f"-backend-config=bucket={PROJECT}-terraform" in ran.changes[3]
     assert (
         f"-var=project={PROJECT} -var=region={REGION} -var=deployment= -var=kept_buckets={{}} -var=kept_roles=[] "
-        "-var=foreign_topics=[]" in applied(ran)
+        "-var=kept_pools=[] -var=kept_accounts=[] -var=foreign_topics=[]" in applied(ran)
     )
     terraform = cloud.folder / ".trainmaster" / "deploy" / f"{PROJECT}-{REGION}" / "terraform"
     (source,) = (each for each in loaded(terraform)["variables.tf"]["variable"] if '"source_dir"' in each)
@@ -102,7 +102,10 @@ def test_a_deployment_is_brought_up_to_date(cloud: Cloud) -> None:
     ran = cloud.up()
     assert ran.status == 0, ran.err
     assert [line.split()[1] for line in ran.changes if line.startswith("terraform")] == ["init", "apply"]
-    assert "-var=kept_buckets={} -var=kept_roles=[] -var=foreign_topics=[]" in applied(ran)
+    assert (
+        "-var=kept_buckets={} -var=kept_roles=[] -var=kept_pools=[] -var=kept_accounts=[] -var=foreign_topics=[]"
+        in applied(ran)
+    )
 
 
 def test_a_lock_file_of_the_configuration_is_obeyed(
@@ -162,8 +165,14 @@ def test_terraform_imports_everything_that_undeploy_leaves_and_deploy_takes_over
         ("${google_storage_bucket.bucket[each.key]}", "${var.kept_buckets}"),
         ("${google_project_iam_custom_role.role[each.key]}", "${var.kept_roles}"),
         ("${google_service_account.account[each.key]}", "${var.kept_accounts}"),
-        ("${google_iam_workload_identity_pool.ci[each.key]}", "${var.kept_pools}"),
-        ("${google_iam_workload_identity_pool_provider.ci[each.key]}", "${var.kept_pools}"),
+        (
+            "${google_iam_workload_identity_pool.ci[each.key]}",
+            '${toset([for id in var.kept_pools : id if !strcontains(id, "/")])}',
+        ),
+        (
+            "${google_iam_workload_identity_pool_provider.ci[each.key]}",
+            '${{for id in var.kept_pools : split("/", id)[0] => id if strcontains(id, "/")}}',
+        ),
     }
 
 
@@ -285,7 +294,7 @@ def test_undeploying_again_where_it_stopped_halfway_imports_no_bucket_to_destroy
     assert "apply" not in [line.split()[1] for line in ran.changes]
     (destroyed,) = terraform_said(ran, "destroy")
     assert "-var=kept_buckets={} -var=kept_roles=[] " in destroyed
-    assert "-var=kept_accounts=[] -var=kept_pools=[] " in destroyed
+    assert "-var=kept_pools=[] -var=kept_accounts=[] " in destroyed
 
 
 def test_undeploying_removes_the_buckets_on_request(cloud: Cloud) -> None:

@@ -1,5 +1,6 @@
 """Everything that prevents a deployment is reported at once, and nothing is created."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -14,11 +15,10 @@ from tests.deploy.hcl import TERRAFORM
 from trainmaster.deploy.names import (
     CONSOLE,
     SETTINGS,
-    building_regions,
     names_of,
     receiver_settings,
+    regions,
     setting,
-    training_regions,
 )
 from trainmaster.deploy.preflight import receiver_faults, secret_faults
 from trainmaster.deploy.up import REFUSED
@@ -116,7 +116,7 @@ def test_an_invalid_or_unknown_project_is_refused(cloud: Cloud, project: str, sa
 def test_a_region_without_vertex_ai_is_refused_with_those_that_have_it(cloud: Cloud) -> None:
     message = refused(cloud.up(region="us-east7"))
     assert "--region is 'us-east7'" in message
-    assert all(region in message for region in training_regions())
+    assert all(region in message for region in regions("training"))
 
 
 def test_a_deployment_cannot_be_moved_to_another_region(cloud: Cloud) -> None:
@@ -206,7 +206,7 @@ def test_a_region_where_some_projects_may_not_build_gets_a_warning_with_the_repa
     ran = cloud.up("--check")
     assert ran.status == 0
     assert f"warning: some projects may not run builds in '{REGION}'" in ran.err
-    assert all(region in ran.err for region in building_regions())
+    assert all(region in ran.err for region in regions("building"))
     assert f'build_worker_pool = "projects/P/locations/{REGION}/workerPools/W" in {SETTINGS}' in ran.err
     assert cloud.up("--check", region="us-central1").err == ""
     pool = f"projects/{PROJECT}/locations/{REGION}/workerPools/own"
@@ -226,16 +226,45 @@ def test_every_reason_is_reported_at_once(cloud: Cloud) -> None:
     assert "gcloud auth application-default login" in message
 
 
-def test_a_wrong_policy_ends_with_its_faults_before_anything_is_asked(tmp_path: Path) -> None:
+def test_a_wrong_policy_or_settings_file_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     for name in ("trainmaster", "schemas", "functions"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "web"))
     policy = tmp_path / "functions" / "policy.yaml"
-    policy.write_text("schema: policy.v1\nteams: 5\nconsole: 5\nnotify: [{name: a, webhook: 5}]\n")
-    words = f"-m trainmaster deploy --project {PROJECT} --region {REGION} --check".split()
+    good = policy.read_text()
     environment = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}", "PATH": str(FAKES)}
-    ran = subprocess.run([sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
-    found = [f"{policy}:{line}" in ran.stderr for line in (2, 3, 4)]
-    assert (ran.returncode, *found, "Traceback" in ran.stderr) == (1, True, True, True, False), ran.stderr
+
+    def said(verb: str) -> str:
+        words = [*f"-m trainmaster {verb} --project {PROJECT} --region {REGION}".split()]
+        ran = subprocess.run([sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+        unchanged = {"deploy": f"Nothing was created in '{PROJECT}'.", "undeploy": "Nothing was removed."}
+        assert (ran.returncode, ran.stderr.splitlines()[-1]) == (REFUSED, unchanged[verb]), ran.stderr
+        return ran.stderr
+
+    for verb in ("deploy", "undeploy"):
+        policy.write_text("schema: policy.v1\nteams: 5\nconsole: 5\nnotify: [{name: a, webhook: 5}]\n")
+        assert all(f"{policy}:{line}" in said(verb) for line in (2, 3, 4))
+        policy.write_text("teams: [")
+        assert "broken YAML" in said(verb)
+        policy.write_text(good)
+        (tmp_path / SETTINGS).write_bytes(b'kms_key = "\xff"\n')
+        assert f"refused: {SETTINGS} cannot be read as UTF-8" in said(verb)
+
+
+def test_buckets_and_keys_of_others_that_are_not_there_are_refused_together(cloud: Cloud) -> None:
+    keys = [f"projects/p/locations/{REGION}/keyRings/r/cryptoKeys/{name}" for name in ("there", "gone")]
+    lists = f'data_buckets = ["there", "gone"] # "no"\nwatched_buckets = [\n  "far",\n  "hidden",\n]\njob_keys = {json.dumps(keys)}\n'
+    (cloud.folder / SETTINGS).write_text(lists)
+    cloud.has_bucket("there", number="8")
+    cloud.has_bucket("far", location="us-east1", number="8")
+    cloud.content |= {"forbidden": ["hidden"], "keys": keys[:1]}
+    message = refused(cloud.up())
+    assert message.count("refused: ") == 3
+    assert f"data_buckets in {SETTINGS} names 'gone', which does not exist" in message
+    assert f"job_keys in {SETTINGS} names {keys[1]!r}, which does not exist" in message
+    assert f"names 'far', which is in 'us-east1': rules watch buckets in {REGION!r} only" in message
+    (cloud.folder / SETTINGS).write_text('data_buckets = ["hidden"]\n')
+    ran = cloud.up("--check")
+    assert (ran.status, "warning: data_buckets in" in ran.err, "may not see" in ran.err) == (0, True, True)
 
 
 def test_a_missing_login_is_not_taken_for_a_missing_project(cloud: Cloud) -> None:

@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from trainmaster.deploy.doctor.deployment import deployment_of
-from trainmaster.deploy.names import topology_of
-from trainmaster.resources import PLACEHOLDERS, TOPOLOGY, TOPOLOGY_MAX_BYTES, NotATopology
+from trainmaster.resources import PLACEHOLDERS, TOPOLOGY, TOPOLOGY_MAX_BYTES, NotATopology, parse_topology
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -67,7 +66,7 @@ def test_entry_points_are_the_functions_of_main(topology: dict[str, Any]) -> Non
 
 def refusal(file: Path) -> str:
     with pytest.raises(NotATopology) as refused:
-        topology_of("p1", "r1", file=file)
+        parse_topology(file, project="p1", region="r1")
     return str(refused.value)
 
 

@@ -12,7 +12,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from tests.command import trainmaster
-from trainmaster.deploy.names import building_regions, training_regions
+from trainmaster.deploy.names import regions
 from trainmaster.orchestrator.core.errors import TrainmasterError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,7 +69,7 @@ def test_every_region_that_a_command_of_ours_shows_works_in_every_project() -> N
     text = "\n".join([*how_to, *(path.read_text() for path in files)])
     shown = set(re.findall(r"(?:REGION=|--region '?|--location |for example )([a-z]+-[a-z]+\d+)", text))
     assert shown
-    assert shown <= training_regions() & building_regions()
+    assert shown <= regions("training") & regions("building")
 
 
 def test_every_extra_that_a_page_installs_exists() -> None:

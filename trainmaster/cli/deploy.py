@@ -17,8 +17,8 @@ def deploy(*, project: str, region: str, name: str, check: bool, plan: bool) -> 
     """Deploy to a project, or bring a deployment up to date.
 
     Everything is checked first; where something stands in the way, every reason is printed and nothing is created.
-    Safe to repeat: what is deployed already stays, what has changed is changed. Exit status: 0 done, 1 the policy is wrong,
-    or it failed halfway (repeat the command), 2 refused before anything was created.
+    Safe to repeat: what is deployed already stays, what has changed is changed. Exit status: 0 done, 1 failed
+    halfway (repeat the command), 2 refused before anything was created.
     """
     from trainmaster.deploy.up import Mode, deploy
 

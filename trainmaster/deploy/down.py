@@ -6,14 +6,14 @@ roles stay.
 """
 
 import sys
-from dataclasses import replace
 
+from trainmaster.client.submission.source import UnusableFile
 from trainmaster.deploy.existing import Existing, find_existing
 from trainmaster.deploy.gcloud import GcloudFailed, describe_resource, gcloud
-from trainmaster.deploy.names import Names, names_of
-from trainmaster.deploy.preflight import SHARED_TOPIC, PreflightResult, conclusions_from
+from trainmaster.deploy.names import Names
+from trainmaster.deploy.preflight import SHARED_TOPIC, PreflightResult, conclusions_from, valid_names
 from trainmaster.deploy.terraform_cli import TerraformFailed, terraform_for, version_fault
-from trainmaster.deploy.up import REFUSED
+from trainmaster.deploy.up import refuse
 
 BUCKETS = "google_storage_bucket.bucket"
 LEFT = (
@@ -36,16 +36,18 @@ the topic of image pushes, which has one name in every project; `deploy` uses an
 
 def undeploy(project: str, region: str, deployment: str, *, delete_buckets: bool) -> int:
     """Return the exit status: 0 done, 1 failed halfway (run it again), 2 refused before anything was removed."""
-    names = names_of(project, region, deployment)
+    unchanged = "Nothing was removed."
     try:
+        names = valid_names(project, region, deployment)
         existing = find_existing(
             names, str(describe_resource("projects", "describe", names.project)["projectNumber"])
         )
+    except UnusableFile as unusable:
+        return refuse([str(unusable)], unchanged)
     except GcloudFailed as failed:
-        return _say_refusal(f"the deployed resources could not be determined: {failed}")
-    fault = version_fault() or _fault(names, existing)
-    if fault:
-        return _say_refusal(fault)
+        return refuse([f"the deployed resources could not be determined: {failed}"], unchanged)
+    if fault := version_fault() or _fault(names, existing):
+        return refuse([fault], unchanged)
     try:
         _remove(names, conclusions_from(names, existing), delete_buckets=delete_buckets)
     except (GcloudFailed, TerraformFailed) as failed:
@@ -67,10 +69,8 @@ def _fault(names: Names, existing: Existing) -> str | None:
     bucket = existing.buckets.get(names.state_bucket)
     if bucket is None or bucket.project_number != existing.project_number:
         return f"nothing was deployed to {names.project!r} from here: it has no bucket {names.state_bucket!r}"
-    elsewhere = {
-        existing.buckets[name].location.lower() for name in existing.made_buckets if name in existing.buckets
-    } - {names.region}
-    if elsewhere:
+    made = existing.buckets.keys() & existing.made.get("bucket", frozenset())
+    if elsewhere := {existing.buckets[name].location.lower() for name in made} - {names.region}:
         return f"the deployment is in {', '.join(sorted(elsewhere))}, not in {names.region!r}: give that as --region"
     return None
 
@@ -91,13 +91,8 @@ def _remove(names: Names, clearance: PreflightResult, *, delete_buckets: bool) -
         terraform.run("state", "rm", *forgotten)
     # Terraform before 1.9 runs imports even to destroy, and so would remove what an earlier attempt left:
     # https://github.com/hashicorp/terraform/pull/35262
-    imports_nothing = replace(clearance, kept_buckets={}, kept_roles=(), kept_pools=(), kept_accounts=())
+    imports_nothing = PreflightResult(faults=(), foreign_topics=clearance.foreign_topics)
     variables = terraform.variables(imports_nothing, delete_buckets=delete_buckets)
     terraform.run("destroy", "-input=false", "-auto-approve", *variables)
     if delete_buckets:
         gcloud("storage", "rm", "--recursive", f"gs://{names.state_bucket}")
-
-
-def _say_refusal(fault: str) -> int:
-    print(f"refused: {fault}\nNothing was removed.", file=sys.stderr)
-    return REFUSED

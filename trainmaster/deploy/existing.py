@@ -26,9 +26,9 @@ class ExistingBucket:
 
 @dataclass(frozen=True, kw_only=True)
 class ExistingRole:
-    """A custom role, or a workload identity pool, of the project.
+    """A custom role, a workload identity pool, or the provider of one, of the project.
 
-    A deleted role can be undeleted for 7 days, and keeps its id for 37; a deleted pool can be for the 30 days that it keeps it.
+    A deleted role can be undeleted for 7 days, and keeps its id for 37; the others can be for the 30 days that they keep it.
     Sources: https://cloud.google.com/iam/docs/creating-custom-roles#deleting-custom-role and
     https://cloud.google.com/iam/docs/manage-workload-identity-pools-providers
     """
@@ -50,10 +50,6 @@ class Existing:
     pools: Mapping[str, ExistingRole]
     named: Mapping[str, Mapping[str, str]]
     made: Mapping[str, frozenset[str]]
-
-    @property
-    def made_buckets(self) -> frozenset[str]:
-        return self.made.get("bucket", frozenset())
 
 
 # The command that lists each kind of resource, and the field with its name: a full resource name, or the last part of one.
@@ -83,7 +79,8 @@ _RESOURCES: Mapping[str, tuple[str, str]] = {
     "google_artifact_registry_repository": ("repository", "repository_id"),
     "google_service_account": ("service account", "email"),
     "google_project_iam_custom_role": ("role", "role_id"),
-    "google_iam_workload_identity_pool": ("workload identity pool", "workload_identity_pool_id"),
+    "google_iam_workload_identity_pool": ("workload identity pool", "name"),
+    "google_iam_workload_identity_pool_provider": ("workload identity pool", "name"),
 }
 
 
@@ -98,8 +95,7 @@ def find_existing(names: Names, project_number: str) -> Existing:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answers = pool.map(_bucket, wanted)
         roles = pool.submit(_with_deleted, names, "roles")
-        command = ("workload-identity-pools", "--location=global")
-        pools = pool.submit(_with_deleted, names, *command) if names.pools else None
+        pools = pool.submit(_pools, names)
         named = pool.map(lambda how: _names(names, *how), _LISTS.values())
         buckets = {name: bucket for name, bucket in zip(wanted, answers, strict=True) if bucket is not None}
         kept_in = buckets.get(names.state_bucket)
@@ -109,7 +105,7 @@ def find_existing(names: Names, project_number: str) -> Existing:
         project_number=project_number,
         buckets=buckets,
         roles=roles.result(),
-        pools=pools.result() if pools else {},
+        pools=pools.result(),
         named=dict(zip(_LISTS, named, strict=True)),
         made=_made_resources(state),
     )
@@ -128,17 +124,29 @@ def _last_part(name: str) -> str:
     return name.rpartition("/")[2] if name.startswith("projects/") else name
 
 
-def _with_deleted(names: Names, *command: str) -> dict[str, ExistingRole]:
-    found = list_resources(
-        "iam", *command[:1], "list", "--show-deleted", *command[1:], f"--project={names.project}"
-    )
+def _pools(names: Names) -> dict[str, ExistingRole]:
+    """The project's pools, and the providers of ours; not asked for without CI."""
+    group, place = "workload-identity-pools", "--location=global"
+    found = _with_deleted(names, group, place) if names.pools else {}
+    for name in [name for name in names.pools if name in found and not found[name].deleted]:
+        found |= _with_deleted(names, f"{group} providers", place, f"--workload-identity-pool={name}")
+    return found
+
+
+def _with_deleted(names: Names, group: str, *flags: str) -> dict[str, ExistingRole]:
+    command = ("iam", *group.split(), "list", "--show-deleted", *flags, f"--project={names.project}")
     return {
-        each["name"].rpartition("/")[2]: ExistingRole(
+        _id_of(each["name"]): ExistingRole(
             title=each.get("title") or each.get("displayName", ""),
             deleted=bool(each.get("deleted", False)) or each.get("state") == "DELETED",
         )
-        for each in found
+        for each in list_resources(*command)
     }
+
+
+def _id_of(name: str) -> str:
+    """The id in a role's or pool's full name; any other name as it is. A provider's begins with its pool's."""
+    return name.rpartition("/roles/")[2].rpartition("/workloadIdentityPools/")[2]
 
 
 def _bucket(name: str) -> ExistingBucket | None:
@@ -176,5 +184,5 @@ def _made_resources(state: list[dict[str, Any]]) -> Mapping[str, frozenset[str]]
         kind, attribute = _RESOURCES.get(resource["type"], ("", ""))
         if kind:
             for instance in resource["instances"]:
-                made.setdefault(kind, set()).add(instance["attributes"][attribute])
+                made.setdefault(kind, set()).add(_id_of(instance["attributes"][attribute]))
     return {kind: frozenset(found) for kind, found in made.items()}

@@ -14,8 +14,8 @@ METRICS = (
     *("refusals", "refused", "unreconciled", "waits"),
 )
 """Log-based metrics of trainmaster/deploy/terraform/plan/monitoring.tf; a test compares them."""
-CI_POOL, CI_TITLE = "trainmaster", "Trainmaster: CI"
-"""Id and title of the pool in trainmaster/deploy/terraform/ci.tf; a test compares them."""
+CI_POOLS = {"trainmaster": "Trainmaster: CI", "trainmaster/providers/github": "GitHub Actions"}
+"""Titles by id of the pool and its provider in trainmaster/deploy/terraform/ci.tf; a test compares them."""
 CONSOLE = "trainmaster-console"
 """Name of the service in trainmaster/deploy/terraform/console.tf; a test compares them."""
 POLICY = ROOT / "functions" / "policy.yaml"
@@ -29,7 +29,7 @@ class Names:
 
     `buckets` and `topics` are by role; `taken` is by kind of resource, as in trainmaster/deploy/existing.py.
 
-    `roles`: titles of the custom roles by id. `pools`: likewise of the workload identity pool, if CI has one. `accounts`: emails by the keys that Terraform gives them. `teams`: the policy's teams by name, as Terraform's variable `teams` has
+    `roles`: titles of the custom roles by id. `pools`: likewise of the workload identity pool and its provider, if CI has one. `accounts`: emails by the keys that Terraform gives them. `teams`: the policy's teams by name, as Terraform's variable `teams` has
     them; `notify`: likewise its receivers of notices. `scheduler_region`: differs from `region` where Cloud Scheduler does
     not support that.
     """
@@ -58,15 +58,6 @@ class Names:
         return f"{self.project}-{name_prefix(self.deployment)}terraform"
 
 
-def topology_of(project: str, region: str, deployment: str = "", file: Path = TOPOLOGY) -> dict[str, Any]:
-    """The topology of the deployment of this name.
-
-    Raises:
-        OSError, ValueError, yaml.YAMLError: as `parse_topology`.
-    """
-    return parse_topology(file, project=project, region=region, deployment=deployment)
-
-
 def permissions() -> dict[str, Any]:
     table: dict[str, Any] = parse_yaml((DEPLOY / "permissions.yaml").read_text())
     return table
@@ -78,7 +69,8 @@ def role_id(name: str, deployment: str) -> str:
 
 
 def names_of(project: str, region: str, deployment: str = "") -> Names:
-    topology, table, teams = topology_of(project, region, deployment), permissions(), team_settings()
+    topology = parse_topology(TOPOLOGY, project=project, region=region, deployment=deployment)
+    table, teams = permissions(), team_settings()
     prefix = name_prefix(deployment)
     functions = frozenset(f"{prefix}{name}" for name in topology["functions"])
     own_topics = {
@@ -108,7 +100,7 @@ def names_of(project: str, region: str, deployment: str = "") -> Names:
             for name, role in table["roles"].items()
             if role.get("custom")
         },
-        pools={f"{prefix}{CI_POOL}": CI_TITLE} if of_ci else {},
+        pools={f"{prefix}{name}": title for name, title in CI_POOLS.items() if of_ci},
         accounts=emails,
         teams=teams,
         notify=receiver_settings(shipped_policy()),
@@ -173,30 +165,33 @@ def team_settings(policy: Path = POLICY) -> dict[str, dict[str, Any]]:
 
 def setting(name: str, settings: Path = SETTINGS) -> str | None:
     """The text or number that the settings give the variable, as Terraform reads it; None if it is not set."""
-    text = settings.read_text() if settings.is_file() else ""
-    found = re.search(rf'^[ \t]*{name}[ \t]*=[ \t]*"?([^"\s#]+)', text, re.MULTILINE)
+    found = re.search(rf'^[ \t]*{name}[ \t]*=[ \t]*"?([^"\s]+)', _code(settings), re.MULTILINE)
     return found[1] if found and found[1] != "null" else None
+
+
+def setting_list(name: str, settings: Path = SETTINGS) -> tuple[str, ...]:
+    """The texts of the list that the settings give the variable; none if it is not set."""
+    found = re.search(rf"^[ \t]*{name}[ \t]*=[ \t]*\[([^\]]*)\]", _code(settings), re.MULTILINE)
+    return tuple(re.findall(r'"([^"]+)"', found[1])) if found else ()
+
+
+def _code(settings: Path) -> str:
+    """The settings without their comments; empty if there are none."""
+    return re.sub(r"(#|//).*", "", settings.read_text()) if settings.is_file() else ""
 
 
 def ci_roles(settings: Path = SETTINGS) -> tuple[str, ...]:
     """The roles for which the settings' variable `ci` asks, of those in permissions.yaml; none without it."""
     if setting("ci", settings) is None:
         return ()
-    code = re.sub(r"(#|//).*", "", settings.read_text())
-    roles = permissions()["ci"]
+    code, roles = _code(settings), permissions()["ci"]
     return tuple(role for role in roles if role == "plan" or re.search(rf'\b{role}"?[ \t]*[=:][ \t]*"', code))
 
 
-def training_regions() -> frozenset[str]:
-    """The regions in which Vertex AI runs training jobs; trainmaster/deploy/regions.yaml has the source."""
-    return _regions("training")
+def regions(what: str) -> frozenset[str]:
+    """The regions in which Vertex AI runs training jobs, or every project may run builds: `training` or `building`.
 
-
-def building_regions() -> frozenset[str]:
-    """The regions in which every project may run builds; trainmaster/deploy/regions.yaml has the source."""
-    return _regions("building")
-
-
-def _regions(what: str) -> frozenset[str]:
+    trainmaster/deploy/regions.yaml has the sources.
+    """
     read: dict[str, list[str]] = parse_yaml((DEPLOY / "regions.yaml").read_text())
     return frozenset(read[what])

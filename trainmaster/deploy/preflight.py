@@ -5,15 +5,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from shutil import which
 
+from trainmaster.client.context import context_in_cloud
+from trainmaster.client.submission.source import UnusableFile
+from trainmaster.client.submission.terms import read_policy
 from trainmaster.deploy.existing import Existing, ExistingRole, find_existing
 from trainmaster.deploy.gcloud import GcloudFailed, describe_resource, gcloud
 from trainmaster.deploy.names import (
+    POLICY,
     SETTINGS,
     Names,
-    building_regions,
+    names_of,
+    regions,
     setting,
+    setting_list,
     shipped_policy,
-    training_regions,
 )
 from trainmaster.deploy.organisation import policy_findings
 from trainmaster.orchestrator.core.policy.receivers import LOOPBACK_HOST
@@ -22,6 +27,12 @@ from trainmaster.resources import DEPLOY
 _PROJECT_ID = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
 SHARED_TOPIC = "images"
 """Role of the topic whose id Artifact Registry dictates: an existing one is used and kept."""
+_OTHERS = {
+    "data_buckets": "storage buckets describe --raw gs://",
+    "watched_buckets": "storage buckets describe --raw gs://",
+    "job_keys": "kms keys describe ",
+}
+"""Settings that name resources of others, and how the command begins that describes each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +48,19 @@ class PreflightResult:
     kept_accounts: tuple[str, ...] = ()
     foreign_topics: tuple[str, ...] = ()
     state_bucket_exists: bool = False
+
+
+def valid_names(project: str, region: str, deployment: str) -> Names:
+    """The deployment's names, which depend on the policy and the settings. Asks no service.
+
+    Raises:
+        UnusableFile: the policy is wrong, and the message has every fault; or the settings are no text.
+    """
+    read_policy(POLICY, context_in_cloud(project, region, deployment))
+    try:
+        return names_of(project, region, deployment)
+    except (OSError, UnicodeError) as error:
+        raise UnusableFile(f"{SETTINGS} cannot be read as UTF-8: {error}") from error
 
 
 def clearance_of(names: Names) -> PreflightResult:
@@ -56,8 +80,9 @@ def clearance_of(names: Names) -> PreflightResult:
         fault = f"the existing resources could not be determined: {failed}{_elsewhere(failed)}"
         return PreflightResult(faults=(*faults, fault))
     stopped, warnings = policy_findings(names)
-    faults += secret_faults(names)
-    return conclusions_from(names, existing, (*faults, *stopped), (*_of_builds(names), *warnings))
+    missing, unseen = named_findings(names.region)
+    faults += [*secret_faults(names), *missing, *stopped]
+    return conclusions_from(names, existing, tuple(faults), (*_of_builds(names), *unseen, *warnings))
 
 
 def _elsewhere(failed: GcloudFailed) -> str:
@@ -72,6 +97,7 @@ def conclusions_from(
 ) -> PreflightResult:
     """The conclusions from what exists, after the faults found `before`. Pure."""
     shared = names.topics[SHARED_TOPIC]
+    kept = existing.buckets.keys() - existing.made.get("bucket", frozenset())
     foreign = shared in existing.named.get("topic", ()) and shared not in existing.made.get("topic", ())
     return PreflightResult(
         faults=(
@@ -82,11 +108,7 @@ def conclusions_from(
         ),
         warnings=warnings,
         project_number=existing.project_number,
-        kept_buckets={
-            role: name
-            for role, name in names.buckets.items()
-            if name in existing.buckets and name not in existing.made_buckets
-        },
+        kept_buckets={role: name for role, name in names.buckets.items() if name in kept},
         kept_roles=tuple(sorted(_others("role", names.roles, existing.roles, existing))),
         kept_pools=tuple(_others("workload identity pool", names.pools, existing.pools, existing)),
         kept_accounts=tuple(sorted(_left_accounts(names, existing))),
@@ -101,18 +123,18 @@ def _of_the_words(names: Names) -> Iterator[str]:
             f"--project is {names.project!r}: a project id has 6 to 30 lower-case letters, digits and dashes, and "
             "starts with a letter; `gcloud projects list` shows yours"
         )
-    if names.region not in training_regions():
+    if names.region not in regions("training"):
         yield (
-            f"--region is {names.region!r}: Vertex AI trains in {', '.join(sorted(training_regions()))}; "
+            f"--region is {names.region!r}: Vertex AI trains in {', '.join(sorted(regions('training')))}; "
             f"{DEPLOY / 'regions.yaml'} has the source of this list; add new regions there"
         )
 
 
 def _of_builds(names: Names) -> Iterator[str]:
-    if names.region not in building_regions() and setting("build_worker_pool") is None:
+    if names.region not in regions("building") and setting("build_worker_pool") is None:
         yield (
             f"some projects may not run builds in {names.region!r}, and then none of the functions can be built: deploy to "
-            f"{', '.join(sorted(building_regions()))}, or name a private pool, build_worker_pool = "
+            f"{', '.join(sorted(regions('building')))}, or name a private pool, build_worker_pool = "
             f'"projects/P/locations/{names.region}/workerPools/W" in {SETTINGS}; '
             "https://cloud.google.com/build/docs/locations"
         )
@@ -189,6 +211,29 @@ def secret_faults(names: Names) -> Iterator[str]:
             )
 
 
+def named_findings(region: str) -> tuple[list[str], list[str]]:
+    """The buckets and keys of the settings' lists that are not there, and those that the user may not see."""
+    faults: list[str] = []
+    unseen: list[str] = []
+    for variable, command in _OTHERS.items():
+        *words, before = command.split(" ")
+        for name in setting_list(variable):
+            said = f"{variable} in {SETTINGS} names {name!r}"
+            try:
+                found = describe_resource(*words, f"{before}{name}")
+            except GcloudFailed as failed:
+                if failed.forbidden:
+                    unseen.append(
+                        f"{said}, which you may not see: its role may be refused halfway ({failed.said})"
+                    )
+                else:
+                    faults.append(f"{said}, which does not exist: correct it, or create that ({failed.said})")
+            else:
+                if variable == "watched_buckets" and (there := found["location"].lower()) != region:
+                    faults.append(f"{said}, which is in {there!r}: rules watch buckets in {region!r} only")
+    return faults, unseen
+
+
 def _bucket_faults(names: Names, existing: Existing) -> Iterator[str]:
     for bucket in existing.buckets.values():
         if bucket.project_number is None:
@@ -205,7 +250,7 @@ def _bucket_faults(names: Names, existing: Existing) -> Iterator[str]:
             there = bucket.location.lower()
             yield (
                 f"bucket {bucket.name!r} is in {there!r}, and triggers need it in {names.region!r}: "
-                f"{f'deploy with --region {there}, or ' if there in training_regions() else ''}"
+                f"{f'deploy with --region {there}, or ' if there in regions('training') else ''}"
                 "move its objects and delete it"
             )
 
@@ -213,7 +258,7 @@ def _bucket_faults(names: Names, existing: Existing) -> Iterator[str]:
 def _others(
     kind: str, wanted: Mapping[str, str], there: Mapping[str, ExistingRole], existing: Existing
 ) -> dict[str, ExistingRole]:
-    """Roles or pools of our names that are there and not in the state: by their titles, an earlier undeploy left them."""
+    """What of our names is there and not in the state: by their titles, an earlier undeploy left the roles and pools."""
     made = existing.made.get(kind, frozenset())
     return {name: there[name] for name in wanted if name in there and name not in made}
 
@@ -229,15 +274,19 @@ def _role_faults(names: Names, existing: Existing) -> Iterator[str]:
             )
         elif role.title != names.roles[name]:
             yield _collision("role", name, names.project)
-    for name, pool in pools.items():
-        if pool.deleted:
-            where = f"--location=global --project={names.project}"
-            yield (
-                f"workload identity pool {name!r} was deleted in the last 30 days, in which its id stays reserved: "
-                f"`gcloud iam workload-identity-pools undelete {name} {where}`, the same with `providers undelete github "
-                f"--workload-identity-pool={name}` if its provider is deleted, too, then deploy again"
+    for name, found in pools.items():
+        if found.deleted:
+            pool, _, provider = name.partition("/providers/")
+            words = (
+                f"providers undelete {provider} --workload-identity-pool={pool}"
+                if provider
+                else f"undelete {pool}"
             )
-        elif pool.title != names.pools[name]:
+            yield (
+                f"workload identity pool {name!r} was deleted in the last 30 days, in which its id stays reserved: `gcloud iam "
+                f"workload-identity-pools {words} --location=global --project={names.project}`, then deploy again"
+            )
+        elif found.title != names.pools[name]:
             yield _collision("workload identity pool", name, names.project)
 
 

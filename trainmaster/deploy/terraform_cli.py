@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.client.deployment import deployment_document
-from trainmaster.deploy.names import SETTINGS, Names, policy_keys, shipped_policy, topology_of
+from trainmaster.deploy.names import SETTINGS, Names, policy_keys, shipped_policy
 from trainmaster.deploy.preflight import PreflightResult
 from trainmaster.deploy.stage import stage
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
-from trainmaster.resources import DEPLOY
+from trainmaster.resources import DEPLOY, TOPOLOGY, parse_topology
 
 WORK = Path(".trainmaster") / "deploy"
 OLDEST = (1, 7)
@@ -86,11 +86,11 @@ class Terraform:
             f"-var=project={self.names.project}",
             f"-var=region={self.names.region}",
             f"-var=deployment={self.names.deployment}",
-            f"-var=kept_buckets={json.dumps(clearance.kept_buckets)}",
-            f"-var=kept_roles={json.dumps(clearance.kept_roles)}",
-            f"-var=foreign_topics={json.dumps(clearance.foreign_topics)}",
-            f"-var=kept_accounts={json.dumps(clearance.kept_accounts)}",
-            f"-var=kept_pools={json.dumps(clearance.kept_pools)}",
+            *(
+                f"-var={name}={json.dumps(value)}"
+                for name, value in vars(clearance).items()
+                if name.startswith(("kept_", "foreign_"))
+            ),
             f"-var=teams={json.dumps(self.names.teams)}",
             f"-var=notify={json.dumps(self.names.notify)}",
             f"-var=policy_keys={json.dumps(sorted(policy_keys(shipped_policy())))}",
@@ -119,10 +119,10 @@ def terraform_for(names: Names, configuration: Path = DEPLOY / "terraform") -> T
     for name in _READ_BY_TERRAFORM:
         shutil.copy(DEPLOY / name, work)
     stage(work / "functions")
+    place = {"project": names.project, "region": names.region}
     published = deployment_document(
-        topology_of(names.project, names.region, names.deployment),
-        project=names.project,
-        region=names.region,
+        parse_topology(TOPOLOGY, **place, deployment=names.deployment),
+        **place,
         policy=(work / "functions" / "policy.yaml").read_bytes(),
         prices=(work / "functions" / "prices.yaml").read_bytes(),
     )

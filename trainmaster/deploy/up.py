@@ -4,13 +4,11 @@ import sys
 from collections.abc import Iterable
 from enum import Enum, auto
 
-from trainmaster.client.context import context_in_cloud
 from trainmaster.client.submission.source import UnusableFile
-from trainmaster.client.submission.terms import read_policy
 from trainmaster.deploy.agents import ask_for_agents, grant_late_agents
 from trainmaster.deploy.gcloud import GcloudFailed, gcloud
-from trainmaster.deploy.names import POLICY, SETTINGS, Names, names_of, setting
-from trainmaster.deploy.preflight import PreflightResult, clearance_of
+from trainmaster.deploy.names import SETTINGS, Names, setting
+from trainmaster.deploy.preflight import PreflightResult, clearance_of, valid_names
 from trainmaster.deploy.terraform_cli import TerraformFailed, terraform_for, version_fault
 
 REFUSED = 2
@@ -27,21 +25,16 @@ class Mode(Enum):
 
 
 def deploy(project: str, region: str, deployment: str, mode: Mode) -> int:
-    """Return the exit status: 0 done, 1 a wrong policy or failed halfway (run it again), 2 refused before anything was created."""
+    """Return the exit status: 0 done, 1 failed halfway (run it again), 2 refused before anything was created."""
+    unchanged = f"Nothing was created in {project!r}."
     try:
-        read_policy(POLICY, context_in_cloud(project, region, deployment))
+        names = valid_names(project, region, deployment)
     except UnusableFile as unusable:
-        print(f"{unusable}\nNothing was created in {project!r}.", file=sys.stderr)
-        return 1
-    names = names_of(project, region, deployment)
+        return refuse([str(unusable)], unchanged)
     old = version_fault()
     clearance = clearance_of(names)
-    faults = [*([old] if old else []), *clearance.faults]
-    if faults:
-        for fault in faults:
-            print(f"refused: {fault}", file=sys.stderr)
-        print(f"Nothing was created in {names.project!r}.", file=sys.stderr)
-        return REFUSED
+    if faults := [*([old] if old else []), *clearance.faults]:
+        return refuse(faults, unchanged)
     for line in _notes(names, clearance):
         print(line)
     _warn(clearance.warnings)
@@ -55,6 +48,13 @@ def deploy(project: str, region: str, deployment: str, mode: Mode) -> int:
         print(f"{failed}\nWhat was created stays; run the same command again to continue.", file=sys.stderr)
         return 1
     return 0
+
+
+def refuse(faults: Iterable[str], unchanged: str) -> int:
+    """Print the faults, and what they left as it was. Returns the exit status."""
+    for line in (*(f"refused: {fault}" for fault in faults), unchanged):
+        print(line, file=sys.stderr)
+    return REFUSED
 
 
 def _run(names: Names, clearance: PreflightResult, mode: Mode) -> None:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainmaster.deploy.names import is_asked, permissions, role_id, topology_of
+from trainmaster.deploy.names import is_asked, permissions, role_id
 from trainmaster.orchestrator.core.deployment_names import account_email, name_prefix
+from trainmaster.resources import parse_topology
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,11 +122,20 @@ class ExaminedDeployment:
                     for thing in self._things_of(row, team=team):
                         yield self._expected_grant(row["role"], account, thing)
 
+    def expected_of_ci(self, roles: Sequence[str], teams: Sequence[str]) -> Iterator[Expected]:
+        """Every grant to the accounts of CI with these roles, in a deployment with these teams."""
+        deployer = [{"role": name, "thing": {"project": "all"}} for name in self.grants["deployer"]]
+        for ci_role in roles:
+            for row in [*self.grants["ci"][ci_role]["grants"], *(deployer if ci_role == "deploy" else ())]:
+                if not teams or "without_teams" not in row:
+                    for thing in self._things_of(row):
+                        yield self._expected_grant(row["role"], f"ci-{ci_role}", thing)
+
     def _expected_grant(
         self, name: str, account: str, thing: GrantTarget, *, agent_email: str = ""
     ) -> Expected:
         """The grant of a role of permissions.yaml; `agent_email` if it goes to one of Google's service agents."""
-        role = self.grants["roles"][name]
+        role = self.grants["roles"].get(name, {})
         return Expected(
             account=account,
             email=agent_email or account_email(account, self.project, self.prefix),
@@ -196,7 +206,7 @@ def deployment_of(
     Raises:
         OSError, ValueError, yaml.YAMLError: the topology cannot be read, or has no or several sinks.
     """
-    loaded = topology_of(project, region, name, topology)
+    loaded = parse_topology(topology, project=project, region=region, deployment=name)
     match list(loaded["sinks"].values()):
         case [{"filter_file": str(filter_file)}]:
             pass

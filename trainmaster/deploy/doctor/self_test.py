@@ -36,7 +36,7 @@ from trainmaster.deploy.doctor.questions import AskRefusedError, Questions
 from trainmaster.deploy.doctor.repair import redeploy
 from trainmaster.deploy.doctor.sink import sink_findings
 from trainmaster.deploy.doctor.witness import witness
-from trainmaster.deploy.names import receiver_settings
+from trainmaster.deploy.names import ci_roles, receiver_settings
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
 from trainstack.find import environment_on
 
@@ -89,6 +89,7 @@ class _Visit:
         expected = [
             *deployment.expected_grants(project_number=number, subscriptions=gives_up, policy=policy),
             *deployment.expected_of_teams(teams_of(policy)),
+            *deployment.expected_of_ci(ci_roles() if deployment.builds else (), teams_of(policy)),
         ]
         return [
             giving_up_finding(self.deployment, topics),

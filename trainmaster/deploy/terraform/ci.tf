@@ -3,15 +3,15 @@
 # The ids of a deleted pool and provider stay reserved for 30 days, so nothing deletes them, and this imports them again.
 # Source: https://cloud.google.com/iam/docs/manage-workload-identity-pools-providers
 import {
-  for_each = var.kept_pools
+  for_each = toset([for id in var.kept_pools : id if !strcontains(id, "/")])
   to       = google_iam_workload_identity_pool.ci[each.key]
   id       = "projects/${var.project}/locations/global/workloadIdentityPools/${each.key}"
 }
 
 import {
-  for_each = var.kept_pools
+  for_each = { for id in var.kept_pools : split("/", id)[0] => id if strcontains(id, "/") }
   to       = google_iam_workload_identity_pool_provider.ci[each.key]
-  id       = "projects/${var.project}/locations/global/workloadIdentityPools/${each.key}/providers/github"
+  id       = "projects/${var.project}/locations/global/workloadIdentityPools/${each.value}"
 }
 
 resource "google_iam_workload_identity_pool" "ci" {

@@ -211,5 +211,5 @@ variable "ci" {
 variable "kept_pools" {
   type        = set(string)
   default     = []
-  description = "Existing workload identity pools to import: those that an earlier `make undeploy` kept."
+  description = "Existing workload identity pools and providers, POOL/providers/PROVIDER, to import: those that an earlier `make undeploy` kept."
 }

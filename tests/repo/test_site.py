@@ -37,6 +37,11 @@ QUESTIONS = {
     "team caps": "how-to/share-a-deployment/",
     "macos": "how-to/run-in-a-container/",
     "secret manager": "explanation/security/",
+    "train my script": "how-to/your-own-project/",
+    "resume checkpoint": "how-to/continue-a-run/",
+    "github actions": "how-to/run-from-ci/",
+    "out of memory": "reference/late-and-lost-jobs/",
+    "delete old models": "how-to/keep-and-clean/",
 }
 """What a new user types, and the page that answers it."""
 

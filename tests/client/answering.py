@@ -11,6 +11,7 @@ from typing import Any
 from tests.client.served import PROJECT, Served, served_context
 from trainmaster.client.clients import Clients
 from trainmaster.orchestrator.core.names import run_id_of_key
+from trainmaster.orchestrator.core.runs.sender import ACCOUNT_KEY
 from trainstack import pubsub
 from trainstack.events.clients import clients_of
 
@@ -25,6 +26,7 @@ class Functions:
         self.served, self.host = served, host
         self.orders: list[Any] = []
         self.keys: list[str] = []
+        self.senders: list[str] = []
 
     def take(self, *statuses: dict[str, Any], before: Callable[[str], None] | None = None) -> None:
         """Carry out one order. `before` is called with the order's id before its status is written."""
@@ -32,6 +34,7 @@ class Functions:
             pulled = clients.subscriber.pull(subscription=SUBSCRIPTION, max_messages=1, timeout=60)
             (message,) = [each.message for each in pulled.received_messages]
         self.orders.append(json.loads(message.data))
+        self.senders.append(message.attributes.get(ACCOUNT_KEY, ""))
         self.keys.append(message.attributes["idempotency_key"])
         if before is not None:
             before(run_id_of_key("message", f"idempotency_key:{self.keys[-1]}"))

@@ -2,9 +2,12 @@
 
 import base64
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 import pytest
@@ -13,10 +16,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tests.client.served import deployment, run_record, served_context
+from tests.client.answering import answering, served_functions
+from tests.client.rule_documents import example, write_rules
+from tests.client.served import Served, deployment, run_record, served_context
 from tests.web.consoles import TOKEN, form
 from tests.web.routes import action_paths, api_paths, filled, page_paths
+from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
+from trainmaster.orchestrator.core.runs.sender import ACCOUNT_KEY
+from trainmaster.resources import ROOT
 from trainmaster.web.app import make_app
 from trainmaster.web.iap import ASSERTION, KEYS_KEPT_S, KEYS_MAX_BYTES, KEYS_PAUSE_S, IapDoor
 from trainmaster.web.source import ConsoleSource
@@ -25,9 +33,12 @@ from trainstack.iam.iap import KEYS_PATH, IapSigner
 
 AUDIENCE = "/projects/123/locations/us-central1/services/console"
 ADA, BOB, EVE = "ada@example.com", "bob@example.org", "eve@elsewhere.example"
+DOT = "dot@example.com"
 POLICY = {
     "teams": {"vision": {}, "nlp": {}},
-    "console": {"people": {f"user:{ADA}": ["vision"], "domain:example.org": ["*"]}},
+    "console": {
+        "people": {f"user:{ADA}": ["vision"], f"user:{DOT}": ["vision", "nlp"], "domain:example.org": ["*"]}
+    },
 }
 CANCEL, CANCEL_NLP = "/runs/of-vision/cancel", "/runs/of-nlp/cancel"
 
@@ -60,26 +71,30 @@ class Team:
         return self.browser.post(path, data=form(**fields), headers=self.header(person))
 
 
-@pytest.fixture(scope="module")
-def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+@contextmanager
+def team_console(served: Served, policy: Mapping[str, object]) -> Iterator[Team]:
     signer = IapSigner()
     keys = Keys(json.dumps(dict(signer.public_keys)).encode())
-    with (
-        served_context(tmp_path_factory.mktemp("team")) as served,
-        in_thread(lambda: serving(Starlette(routes=[Route(KEYS_PATH, keys.answer)]))) as keys_url,
-    ):
-        published = deployment()
-        served.write("ledger", DEPLOYMENT_OBJECT, {**published, "policy": {**published["policy"], **POLICY}})
-        for name in ("vision", "nlp"):
-            run = run_record("succeeded", run_id=f"of-{name}", state="running")
-            run["source"]["team"] = name
-            served.write("ledger", f"runs/of-{name}.json", run)
+    published = deployment()
+    served.write("ledger", DEPLOYMENT_OBJECT, {**published, "policy": {**published["policy"], **policy}})
+    with in_thread(lambda: serving(Starlette(routes=[Route(KEYS_PATH, keys.answer)]))) as keys_url:
         door = IapDoor(AUDIENCE, f"{keys_url}{KEYS_PATH}", clock=lambda: keys.now)
         source = ConsoleSource(lambda: served.clients.context, writable=False, door=door)
         app = make_app(source, token=TOKEN, is_secret=False)
         with in_thread(lambda: serving(app)) as url, httpx.Client(base_url=url, timeout=60) as browser:
             yield Team(browser=browser, signer=signer, keys=keys)
         source.reconnect()
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    with served_context(tmp_path_factory.mktemp("team")) as served:
+        for name in ("vision", "nlp"):
+            run = run_record("succeeded", run_id=f"of-{name}", state="running")
+            run["source"]["team"] = name
+            served.write("ledger", f"runs/of-{name}.json", run)
+        with team_console(served, POLICY) as found:
+            yield found
 
 
 def refusal(answer: httpx.Response) -> str:
@@ -160,8 +175,73 @@ def test_a_person_whom_the_policy_does_not_name_changes_nothing(team: Team) -> N
 
 def test_another_teams_run_and_what_belongs_to_no_team_are_refused(team: Team) -> None:
     assert f"{ADA} may not act for the team nlp" in team.post(CANCEL_NLP, ADA).text
-    letters = team.post("/dead-letters/replay", ADA, ids="all")
-    assert (letters.status_code, "what belongs to no team" in letters.text) == (403, True)
+
+
+def test_a_teams_console_leaves_dead_letters_to_the_command(team: Team) -> None:
+    paths = ("/dead-letters", "/dead-letters/list", "/overview/dead-letters", "/api/v1/dead-letters")
+    for person in (ADA, BOB, EVE):
+        for path in paths:
+            answer = team.browser.get(path, headers=team.header(person))
+            assert (answer.status_code, "trainmaster dead-letters ls" in answer.text) == (403, True), path
+    assert "shows no dead letters" in team.post("/dead-letters/replay", BOB, ids="all").text
+
+
+def test_a_person_of_several_teams_chooses_one_for_a_request(team: Team) -> None:
+    text = (ROOT / "examples" / "hello.yaml").read_text()
+    for person in (DOT, BOB):
+        page = team.browser.get("/try", headers=team.header(person)).text
+        assert all(f"<option>{each}</option>" in page for each in ("nlp", "vision"))
+        undecided = team.post("/try", person, text=text).text
+        assert "Choose the team for which you send it: nlp, vision." in undecided
+        chosen = team.post("/try", person, text=text, team="nlp").text
+        assert ("Choose the team" in chosen, "<option selected>nlp</option>" in chosen) == (False, True)
+        assert "The request has" in chosen or "fault" in chosen
+    assert "<select" not in team.browser.get("/try", headers=team.header(ADA)).text
+    for name in ("nlp", "none"):
+        other = team.post("/try/submit", ADA, text=text, team=name)
+        assert (other.status_code, f"may not act for the team {name}" in other.text) == (403, True)
+
+
+@pytest.mark.slow
+def test_every_order_and_a_paused_rule_name_the_person(tmp_path: Path) -> None:
+    people = {"console": {"people": {"domain:example.org": ["*"]}}}
+    with served_functions(tmp_path) as functions, team_console(functions.served, people) as team:
+        served, refused = functions.served, {"state": "rejected", "problems": ["not today"]}
+        write_rules(served)
+        served.write("ledger", "champions/cassava-resnet50.json", example("champion.v1.promoted"))
+        waiting = example("champion.v1.pending")
+        waiting["pending"] |= {"expires_at": "2999-01-01T00:00:00Z"}
+        served.write("ledger", "champions/waits.json", {**waiting, "model_name": "waits"})
+        for path in ("/rules/weekly/fire", "/models/cassava-resnet50/-/rollback", "/models/waits/-/approve"):
+            with answering(functions, refused):
+                answer = team.post(path, BOB, decision="approve")
+            assert (answer.status_code, "not today" in answer.text) == (422, True), answer.text
+        assert [next(iter(each)) for each in functions.orders] == ["fire", "rollback", "approve"]
+        assert functions.senders == [BOB, BOB, BOB]
+
+        bucket = served.clients.storage.bucket(served.clients.context.inbox_bucket)
+        bucket.blob("rules/weekly.yaml").upload_from_string(b"when: [{manual: {}}]\n")
+
+        def refuse() -> None:
+            def changed() -> int:
+                return (
+                    int(bucket.get_blob("rules/weekly.yaml").generation)
+                    if bucket.get_blob("rules/weekly.yaml").metadata
+                    else 0
+                )
+
+            generation = poll(served.clients.context, changed, bool, timeout_s=60)
+            status = {"state": "refused", "reason": "not today", "generation": generation}
+            served.write(
+                "ledger", "status/rules/weekly.yaml.json", {**example("rule_status.v1.accepted"), **status}
+            )
+
+        thread = threading.Thread(target=refuse)
+        thread.start()
+        paused = team.post("/rules/weekly/pause", BOB)
+        thread.join(60)
+        assert (paused.status_code, "not today" in paused.text) == (422, True), paused.text
+        assert bucket.get_blob("rules/weekly.yaml").metadata[ACCOUNT_KEY] == BOB
 
 
 def test_only_the_consoles_own_pages_by_whatever_name_change_something(team: Team) -> None:

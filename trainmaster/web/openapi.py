@@ -1,23 +1,14 @@
 """The description of /api/v1 in OpenAPI 3.1, made from the routes and the schemas of their documents."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
-from trainmaster.resources import ROOT
+from trainmaster.client.submission.terms import schema
 from trainmaster.version import VERSION
 from trainmaster.web.subject import ApiRoute, ConsoleAction, ConsoleSubject, QueryParameter
 
 _VARIABLE = re.compile(r"\{(\w+)(?::\w+)?\}")
-
-
-@cache
-def schema_of(name: str) -> Mapping[str, Any]:
-    """The JSON Schema in schemas/."""
-    found: Mapping[str, Any] = json.loads((ROOT / "schemas" / f"{name}.schema.json").read_text())
-    return found
 
 
 def description(subjects: Sequence[ConsoleSubject]) -> dict[str, Any]:
@@ -36,7 +27,7 @@ def description(subjects: Sequence[ConsoleSubject]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": {
-                name: schema_of(name) for name in sorted({route.schema for route in routes if route.schema})
+                name: schema(name) for name in sorted({route.schema for route in routes if route.schema})
             },
             "securitySchemes": {"session": {"type": "http", "scheme": "bearer"}},
         },

@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.terms import deployed_policy
-from trainmaster.orchestrator.core.policy.console import EVERY_TEAM, may_act
+from trainmaster.orchestrator.core.policy.console import may_act
 from trainmaster.web.iap import Person
 from trainmaster.web.source import AnswerAge, ConsoleSource
 
@@ -51,7 +51,10 @@ def clients_for(source: ConsoleSource, person: Person, team: str | None) -> "Cli
     return acting
 
 
-def own_team(source: ConsoleSource, person: Person) -> str | None:
-    """The one team for which the person acts; None if that is not exactly one."""
-    teams = teams_of(source, person)
-    return next(iter(teams)) if len(teams) == 1 and EVERY_TEAM not in teams else None
+def senders_teams(source: ConsoleSource, person: Person | None) -> list[str]:
+    """The deployment's teams for which the person may send a request, by name; none in a console without a door."""
+    if person is None:
+        return []
+    policy, _, _ = source.read("policy", AnswerAge.SLOW, deployed_policy)
+    acts = policy.console.teams_of(person.email, person.domain)
+    return sorted(team for team in policy.teams if may_act(acts, team))

@@ -26,23 +26,6 @@ WAITING_MAX = 100
 """Connections that have no whole request, idle ones included. A browser opens six."""
 
 
-def listening_socket(port: int, host: str = HOST) -> socket.socket:
-    """A socket that listens on the port; 0 for any free one.
-
-    Raises:
-        OSError: the port is in use.
-    """
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError:
-        listener.close()
-        raise
-    listener.listen(128)
-    return listener
-
-
 def serve(
     choose: Callable[[], Context],
     *,

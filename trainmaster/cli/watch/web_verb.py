@@ -137,11 +137,8 @@ def _door(
 
 
 def _open_socket(port: int, host: str) -> socket.socket:
-    from trainmaster.web.server import listening_socket
-
     try:
-        return listening_socket(port, host)
+        return socket.create_server((host, port), backlog=128)
     except OSError as error:
-        raise Stop(
-            ExitStatus.USAGE, f"--port {port}: {error.strerror}. Choose another or omit it."
-        ) from error
+        why = os.strerror(error.errno)  # without what Python adds to it
+        raise Stop(ExitStatus.USAGE, f"--port {port}: {why}. Choose another or omit it.") from error

@@ -20,7 +20,7 @@ from trainmaster.orchestrator.core.documents.placing import position
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.resources import EDITOR_LINE, ROOT
 from trainmaster.web.faults import WrongBody, WrongQuery
-from trainmaster.web.people import own_team
+from trainmaster.web.people import senders_teams
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import (
     ActionOutcome,
@@ -58,11 +58,10 @@ def form(ask: Ask) -> ConsolePage:
     """The empty form, or with an example in it."""
     name = ask.query.get("example", "")
     if not name:
-        return _page("", "", None)
+        return _page(ask, None)
     if name not in EXAMPLES:
         raise WrongQuery(f"example: expected one of {', '.join(EXAMPLES)}, found {name[:40]!r}")
-    text, file, needs = example(name, ask.source.context.project)
-    return _page(text, file, None, needs=needs)
+    return _page(ask, None, example=example(name, ask.source.context.project))
 
 
 def example(name: str, project: str) -> tuple[str, str, str]:
@@ -85,32 +84,35 @@ def examined_page(ask: Ask, *, reads_ledger: bool) -> ConsolePage:
     With `reads_ledger`, the plan has what the ledger shows now. Without, the page is for each pause of the typist, and costs
     at most one read in ten minutes.
     """
-    text, file = ask.form.get("text", ""), ask.form.get("file", "")
     try:
         found = _examination(ask)
     except ClientRefused as refused:
-        return _page(text, file, None, problem=str(refused))
+        return _page(ask, None, problem=str(refused))
     if reads_ledger:
-        return _page(text, file, found, plan=plan_with_ledger(ask.source.clients, found, now=ask.now))
-    return _page(text, file, found, plan=plan_of(found), loads_more=ask.source.is_local)
+        return _page(ask, found, plan=plan_with_ledger(ask.source.clients, found, now=ask.now))
+    return _page(ask, found, plan=plan_of(found), loads_more=ask.source.is_local)
 
 
 def _examination(ask: Ask) -> Examination:
-    clients = ask.clients_of(team) if ask.person and (team := own_team(ask.source, ask.person)) else None
+    teams = senders_teams(ask.source, ask.person)
+    team = ask.form.get("team") or (teams[0] if len(teams) == 1 else None)
+    if teams and team is None:
+        raise ClientRefused(f"Choose the team for which you send it: {', '.join(teams)}.")
+    clients = ask.clients_of(team) if ask.person and team else None
     terms = deployed_terms(clients) if clients else ask.source.read("terms", AnswerAge.RARE, deployed_terms)
     return examination_of(pasted_source(ask.form.get("text", ""), ask.form.get("file", "")), terms)
 
 
 def _page(
-    text: str,
-    file: str,
+    ask: Ask,
     found: Examination | None,
     *,
     plan: Plan | None = None,
     problem: str = "",
-    needs: str = "",
+    example: tuple[str, str, str] | None = None,
     loads_more: bool = False,
 ) -> ConsolePage:
+    text, file, needs = example or (ask.form.get("text", ""), ask.form.get("file", ""), "")
     kind = found.kind if found else FileKind.REQUEST
     name = _NAMES[kind] if found is None or found.source.file == STDIN else found.source.file
     is_capped = plan is not None and plan.outlook is not None and plan.outlook.verdict == "refused"
@@ -121,6 +123,8 @@ def _page(
         values={
             "text": text,
             "file": file,
+            "teams": senders_teams(ask.source, ask.person),
+            "team": ask.form.get("team", ""),
             "examples": [(key, title) for key, (_, title) in EXAMPLES.items()],
             "problem": problem,
             "needs": needs,
@@ -218,6 +222,7 @@ def plan_document(ask: Ask) -> dict[str, Any]:
 _BODY = (
     QueryParameter(name="text", description="the request, a rule or an order, as YAML or JSON"),
     QueryParameter(name="file", description="the name of its file; JSON by its suffix"),
+    QueryParameter(name="team", description="in a team's console: the team for which it is sent"),
 )
 SUBJECT = ConsoleSubject(
     pages=[

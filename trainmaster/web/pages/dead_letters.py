@@ -11,6 +11,7 @@ from trainmaster.client.dead_letters.replay import replay_letters
 from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.terminal import plural
 from trainmaster.web.faults import WrongQuery
+from trainmaster.web.people import NotTheirs
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import (
     ActionOutcome,
@@ -36,6 +37,7 @@ COMMAND = "trainmaster dead-letters"
 
 def frame(ask: Ask) -> ConsolePage:
     """The page before the letters are read."""
+    _refuse_team(ask)
     return _page(None, done=_count(ask, "done"), failed=_count(ask, "failed"))
 
 
@@ -45,7 +47,7 @@ def _count(ask: Ask, name: str) -> int:
 
 def letters(ask: Ask) -> ConsolePage:
     """The letters."""
-    return _page(_read_letters(ask))
+    return _page(read_letters(ask))
 
 
 def _page(found: LetterList | None, *, done: int = 0, failed: int = 0) -> ConsolePage:
@@ -66,8 +68,18 @@ def _page(found: LetterList | None, *, done: int = 0, failed: int = 0) -> Consol
     )
 
 
-def _read_letters(ask: Ask) -> LetterList:
-    return ask.source.read("dead-letters", AnswerAge.SLOW, list_letters)
+def read_letters(ask: Ask, age: AnswerAge = AnswerAge.SLOW) -> LetterList:
+    """The letters, read now or at most `age` ago. Raises: NotTheirs: in a team's console."""
+    _refuse_team(ask)
+    return ask.source.read("dead-letters", age, list_letters)
+
+
+def _refuse_team(ask: Ask) -> None:
+    if ask.person is not None:
+        raise NotTheirs(
+            "A team's console shows no dead letters: they hold what every team has sent, and its account may not read them."
+            f" Those who may, use the command: {COMMAND} ls"
+        )
 
 
 def propose_replay(ask: Ask) -> Proposal:
@@ -107,8 +119,9 @@ def _ids(text: str) -> list[str]:
 
 def replay(ask: Ask) -> ActionOutcome:
     """Puts the letters back, and waits a while for the functions' log to report them."""
+    _refuse_team(ask)
     ids = _ids(ask.form.get("ids", ""))
-    with open_letters(ask.clients_of(None), ids) as opened:
+    with open_letters(ask.source.clients, ids) as opened:
         if opened.unknown and not opened.chosen:
             raise NotFound(f"No dead letters here: {', '.join(opened.unknown)}")
         done = list(replay_letters(opened, wait_s=OUTCOME_WITHIN_S))
@@ -134,7 +147,7 @@ SUBJECT = ConsoleSubject(
         ApiRoute(
             path="/dead-letters",
             summary="The events that kept failing, with reasons and payloads. Takes seconds.",
-            read=lambda ask: _read_letters(ask).document,
+            read=lambda ask: read_letters(ask).document,
             schema="dead_letters.v1",
         )
     ],

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from trainmaster.client.dead_letters.opened import list_letters
 from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_run
 from trainmaster.client.rules.champions import changed_champions
@@ -24,6 +23,7 @@ from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 from trainmaster.web.pages.queue_page import queue_now
+from trainmaster.web.pages.dead_letters import read_letters
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import Ask, ConsolePage, ConsoleSubject, PageRoute
 
@@ -208,7 +208,7 @@ def lately(ask: Ask) -> ConsolePage:
 
 def dead_letters(ask: Ask) -> ConsolePage:
     """How many there are. Reading them takes seconds and hides them from other readers, so it is done once a page load."""
-    found = ask.source.read("dead-letters", AnswerAge.RARE, list_letters)
+    found = read_letters(ask, AnswerAge.RARE)
     return ConsolePage(
         title="Dead letters",
         template="dead_letters_count.html",

@@ -25,6 +25,7 @@ METHODS: Mapping[str, tuple[str, ...]] = {
         "projects.locations.runtimes.",
     ),
     "cloudkms.v1": (
+        "projects.locations.keyRings.cryptoKeys.get",
         "projects.locations.keyRings.cryptoKeys.getIamPolicy",
         "projects.locations.keyRings.cryptoKeys.setIamPolicy",
     ),
@@ -37,6 +38,7 @@ METHODS: Mapping[str, tuple[str, ...]] = {
         "projects.locations.workloadIdentityPools.create",
         "projects.locations.workloadIdentityPools.list",
         "projects.locations.workloadIdentityPools.providers.create",
+        "projects.locations.workloadIdentityPools.providers.list",
     ),
     "iamcredentials.v1": ("projects.serviceAccounts.",),
     "logging.v2": ("entries.", "projects.logs.", "projects.sinks.", "projects.metrics."),

@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.client.served import PROJECT, Served, served_context
 from trainmaster.client.clients import Clients
+from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.names import run_id_of_key
 from trainmaster.orchestrator.core.runs.sender import ACCOUNT_KEY
 from trainstack import pubsub
@@ -67,3 +68,23 @@ def answering(
     finally:
         thread.join(60)
         assert not thread.is_alive()
+
+
+@contextmanager
+def answering_rule(served: Served, name: str, status: dict[str, Any]) -> Iterator[None]:
+    """Give the rule's file in the inbox this status, once it is changed within the block."""
+    bucket = served.clients.storage.bucket(served.clients.context.inbox_bucket)
+    before = int(bucket.get_blob(name).generation)
+
+    def answer() -> None:
+        generation = poll(
+            served.clients.context, lambda: int(bucket.get_blob(name).generation), before.__ne__, timeout_s=60
+        )
+        served.write(
+            "ledger", f"status/{name}.json", {**status, "dropped_name": name, "generation": generation}
+        )
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    yield
+    thread.join(60)

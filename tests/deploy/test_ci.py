@@ -113,13 +113,12 @@ def test_the_settings_say_which_accounts_there_are(tmp_path: Path, monkeypatch: 
 @pytest.mark.slow
 def test_what_is_left_of_a_pool_and_its_provider_is_taken_over_and_what_is_anothers_is_not(tmp_path: Path) -> None:  # fmt: skip
     pool, provider = CI_POOLS
-    for id_, resource in ((pool, "pool"), (provider, "pool_provider")):
-        assert bare(block(f"google_iam_workload_identity_{resource}", "ci")["display_name"]) == CI_POOLS[id_]
+    kinds = ("google_iam_workload_identity_pool", "google_iam_workload_identity_pool_provider")
+    assert [bare(block(kind, "ci")["display_name"]) for kind in kinds] == list(CI_POOLS.values())
     (tmp_path / "trainmaster.tfvars").write_text(SETTINGS)
     cloud, folder = Cloud(tmp_path), "projects/1/locations/global/workloadIdentityPools"
 
     def up(**changes: dict[str, str]) -> Ran:
-        """With the pool and its provider, as far as they are named, and changed so."""
         cloud.content["lists"] = {
             f"iam workload-identity-pools{' providers' if '/' in id_ else ''}": [
                 {"name": f"{folder}/{id_}", "displayName": CI_POOLS[id_], **changes[kind]}
@@ -143,8 +142,9 @@ def test_what_is_left_of_a_pool_and_its_provider_is_taken_over_and_what_is_anoth
         (up(pool={"displayName": "other"}), "'trainmaster' already exists"),
     ):
         assert (ran.status, ran.changes, said in ran.err) == (REFUSED, [], True), ran.err
-    made = {kind: managed(f"google_iam_workload_identity_{kind}", name=f"{folder}/{id_}") for id_, kind in ((pool, "pool"), (provider, "pool_provider"))}  # fmt: skip
-    cloud.has_state(*made.values())
+    cloud.has_state(
+        *(managed(kind, name=f"{folder}/{id_}") for kind, id_ in zip(kinds, CI_POOLS, strict=True))
+    )
     (applied,) = terraform_said(up(pool={}, provider={}), "apply")
     assert "-var=kept_pools=[]" in applied
 
@@ -158,7 +158,6 @@ def test_the_self_test_expects_the_grants_that_terraform_makes_for_ci(teams: tup
     for each in deployment.expected_of_ci(("plan", "submit", "build", "deploy"), teams):
         name = each.thing.name.removeprefix(f"{PROJECT}-").removeprefix("trainmaster-")
         name = {"project": "all", "account": "build"}.get(each.thing.kind, name)
-        found.setdefault(each.account, set()).add(
-            f"{each.role.rpartition('/')[2]} on {each.thing.kind} {name}"
-        )
+        role = each.role.rpartition("/")[2]
+        found.setdefault(each.account, set()).add(f"{role} on {each.thing.kind} {name}")
     assert found == grants(*teams)

@@ -38,9 +38,8 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
     others = f'data_buckets = ["there"]\njob_keys = ["{key}"]\n'
     (empty.folder / SETTINGS).write_text(f'kms_key = "{key}"\nsoft_delete_s = 604800\nci = {{}}\n{others}')
     empty.has_bucket("there")
-    empty.content["keys"] = [key]
-    name, title = next(iter(CI_POOLS.items()))
-    empty.content["lists"] = {"iam workload-identity-pools": [{"name": name, "displayName": title}]}
+    pool = dict(zip(("name", "displayName"), next(iter(CI_POOLS.items())), strict=True))
+    empty.content |= {"keys": [key], "lists": {"iam workload-identity-pools": [pool]}}
     asked = {
         *empty.up().asked,
         *full.up().asked,

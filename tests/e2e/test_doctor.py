@@ -74,6 +74,12 @@ def test_all_is_well_and_nothing_is_left_of_it(deployed: Project) -> None:
     assert not [name for name in names if "self-test" in name]
 
 
+def test_a_deployment_that_does_not_exist_is_said_at_once(deployed: Project) -> None:
+    status, findings = doctor(deployed, "--name", "nosuch")
+    assert (status, list(findings)) == (1, [f"project {PROJECT}", "the deployment"])
+    assert f"there is no bucket {PROJECT}-nosuch-ledger" in findings["the deployment"]
+
+
 def test_a_removed_sink_is_reported_with_where_the_entry_stopped(deployed: Project) -> None:
     url = f"{deployed.env['LOGGING_EMULATOR_HOST']}/v2/projects/{PROJECT}/sinks"
     sink = httpx.get(f"{url}/{SINK}", timeout=60).json()

@@ -24,7 +24,13 @@ def console_of(clients: Clients, *, writable: bool = False) -> Iterator[httpx.Cl
 @contextmanager
 def console_over(choose: Callable[[], Context], *, writable: bool = False) -> Iterator[httpx.Client]:
     """A browser without JavaScript, on a console that shows what `choose` returns. It follows no redirection."""
-    source = ConsoleSource(choose, writable=writable)
+    with browser_on(ConsoleSource(choose, writable=writable)) as browser:
+        yield browser
+
+
+@contextmanager
+def browser_on(source: ConsoleSource) -> Iterator[httpx.Client]:
+    """As `console_over`, on a source of the test's own."""
     app = make_app(source, token=TOKEN, is_secret=False)
     try:
         with in_thread(lambda: serving(app)) as url, httpx.Client(base_url=url, timeout=120) as browser:

@@ -13,14 +13,13 @@ import pytest
 from tests.client.logged import Logged
 from tests.client.runs.rows import START, row, write_row
 from tests.client.served import ROOT, no_jobs, served_context
+from tests.web.consoles import browser_on
 from tests.web.routes import filled, page_paths
 from trainmaster.client.context import Context
 from trainmaster.client.runs import listing
-from trainmaster.web.app import make_app
 from trainmaster.web.console import CLOUD_POLL_S
 from trainmaster.web.source import ConsoleSource
 from trainstack import logging
-from trainstack.http import in_thread, serving
 
 HOUR_S = 3600
 BOUNDS = {
@@ -102,12 +101,8 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
 def opened(context: Context) -> Iterator[Open]:
     now = [0.0]
     source = ConsoleSource(lambda: context, writable=False, clock=lambda: now[0])
-    app = make_app(source, token="t", is_secret=False)
-    try:
-        with in_thread(lambda: serving(app)) as url, httpx.Client(base_url=url, timeout=120) as browser:
-            yield Open(source=source, browser=browser, now=now)
-    finally:
-        source.reconnect()
+    with browser_on(source) as browser:
+        yield Open(source=source, browser=browser, now=now)
 
 
 def test_every_page_has_a_bound_and_the_reference_states_it() -> None:

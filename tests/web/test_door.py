@@ -2,7 +2,6 @@
 
 import base64
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,24 +15,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tests.client.answering import answering, served_functions
+from tests.client.answering import answering, answering_rule, served_functions
 from tests.client.rule_documents import example, write_rules
 from tests.client.served import Served, deployment, run_record, served_context
-from tests.web.consoles import TOKEN, form
+from tests.web.consoles import TOKEN, browser_on, form
 from tests.web.routes import action_paths, api_paths, filled, page_paths
-from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
 from trainmaster.orchestrator.core.runs.sender import ACCOUNT_KEY
 from trainmaster.resources import ROOT
-from trainmaster.web.app import make_app
 from trainmaster.web.iap import ASSERTION, KEYS_KEPT_S, KEYS_MAX_BYTES, KEYS_PAUSE_S, IapDoor
 from trainmaster.web.source import ConsoleSource
 from trainstack.http import in_thread, serving
 from trainstack.iam.iap import KEYS_PATH, IapSigner
 
 AUDIENCE = "/projects/123/locations/us-central1/services/console"
-ADA, BOB, EVE = "ada@example.com", "bob@example.org", "eve@elsewhere.example"
-DOT = "dot@example.com"
+ADA, BOB, DOT, EVE = "ada@example.com", "bob@example.org", "dot@example.com", "eve@elsewhere.example"
 POLICY = {
     "teams": {"vision": {}, "nlp": {}},
     "console": {
@@ -80,18 +76,16 @@ def team_console(served: Served, policy: Mapping[str, object]) -> Iterator[Team]
     with in_thread(lambda: serving(Starlette(routes=[Route(KEYS_PATH, keys.answer)]))) as keys_url:
         door = IapDoor(AUDIENCE, f"{keys_url}{KEYS_PATH}", clock=lambda: keys.now)
         source = ConsoleSource(lambda: served.clients.context, writable=False, door=door)
-        app = make_app(source, token=TOKEN, is_secret=False)
-        with in_thread(lambda: serving(app)) as url, httpx.Client(base_url=url, timeout=60) as browser:
+        with browser_on(source) as browser:
             yield Team(browser=browser, signer=signer, keys=keys)
-        source.reconnect()
 
 
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     with served_context(tmp_path_factory.mktemp("team")) as served:
-        for name in ("vision", "nlp"):
+        for name in ("vision", "nlp", None):
             run = run_record("succeeded", run_id=f"of-{name}", state="running")
-            run["source"]["team"] = name
+            run["source"] |= {"team": name} if name else {}
             served.write("ledger", f"runs/of-{name}.json", run)
         with team_console(served, POLICY) as found:
             yield found
@@ -175,14 +169,13 @@ def test_a_person_whom_the_policy_does_not_name_changes_nothing(team: Team) -> N
 
 def test_another_teams_run_and_what_belongs_to_no_team_are_refused(team: Team) -> None:
     assert f"{ADA} may not act for the team nlp" in team.post(CANCEL_NLP, ADA).text
+    assert f"{ADA} may not act for what belongs to no team" in team.post("/runs/of-None/cancel", ADA).text
 
 
 def test_a_teams_console_leaves_dead_letters_to_the_command(team: Team) -> None:
-    paths = ("/dead-letters", "/dead-letters/list", "/overview/dead-letters", "/api/v1/dead-letters")
-    for person in (ADA, BOB, EVE):
-        for path in paths:
-            answer = team.browser.get(path, headers=team.header(person))
-            assert (answer.status_code, "trainmaster dead-letters ls" in answer.text) == (403, True), path
+    for path in ("/dead-letters", "/dead-letters/list", "/overview/dead-letters", "/api/v1/dead-letters"):
+        answer = team.browser.get(path, headers=team.header(BOB))
+        assert (answer.status_code, "trainmaster dead-letters ls" in answer.text) == (403, True), path
     assert "shows no dead letters" in team.post("/dead-letters/replay", BOB, ids="all").text
 
 
@@ -195,7 +188,6 @@ def test_a_person_of_several_teams_chooses_one_for_a_request(team: Team) -> None
         assert "Choose the team for which you send it: nlp, vision." in undecided
         chosen = team.post("/try", person, text=text, team="nlp").text
         assert ("Choose the team" in chosen, "<option selected>nlp</option>" in chosen) == (False, True)
-        assert "The request has" in chosen or "fault" in chosen
     assert "<select" not in team.browser.get("/try", headers=team.header(ADA)).text
     for name in ("nlp", "none"):
         other = team.post("/try/submit", ADA, text=text, team=name)
@@ -221,25 +213,9 @@ def test_every_order_and_a_paused_rule_name_the_person(tmp_path: Path) -> None:
 
         bucket = served.clients.storage.bucket(served.clients.context.inbox_bucket)
         bucket.blob("rules/weekly.yaml").upload_from_string(b"when: [{manual: {}}]\n")
-
-        def refuse() -> None:
-            def changed() -> int:
-                return (
-                    int(bucket.get_blob("rules/weekly.yaml").generation)
-                    if bucket.get_blob("rules/weekly.yaml").metadata
-                    else 0
-                )
-
-            generation = poll(served.clients.context, changed, bool, timeout_s=60)
-            status = {"state": "refused", "reason": "not today", "generation": generation}
-            served.write(
-                "ledger", "status/rules/weekly.yaml.json", {**example("rule_status.v1.accepted"), **status}
-            )
-
-        thread = threading.Thread(target=refuse)
-        thread.start()
-        paused = team.post("/rules/weekly/pause", BOB)
-        thread.join(60)
+        status = {**example("rule_status.v1.accepted"), "state": "refused", "reason": "not today"}
+        with answering_rule(served, "rules/weekly.yaml", status):
+            paused = team.post("/rules/weekly/pause", BOB)
         assert (paused.status_code, "not today" in paused.text) == (422, True), paused.text
         assert bucket.get_blob("rules/weekly.yaml").metadata[ACCOUNT_KEY] == BOB
 

@@ -1,7 +1,6 @@
 """The pages of rules: how much of each condition is met, why a rule does not fire, where its file is faulty."""
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +11,13 @@ import httpx
 import pytest
 from httpx import Client as Browser
 
-from tests.client.answering import answering, served_functions
+from tests.client.answering import answering, answering_rule, served_functions
 from tests.client.rule_documents import example, write_rules
 from tests.client.runs.rows import row, write_row
 from tests.client.served import Served, run_record, served_context
 from tests.contract.retraining import RuleWorld
 from tests.contract.world import LEDGER
 from tests.web.consoles import console_of, form
-from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.names import status_object
 
 WRITABLE = True
@@ -196,22 +194,9 @@ def test_pausing_changes_the_file_and_shows_the_answer(tmp_path: Path) -> None:
         write_rules(served)
         bucket = served.clients.storage.bucket(served.clients.context.inbox_bucket)
         bucket.blob("rules/weekly.yaml").upload_from_string(WEEKLY)
-
-        def answer() -> None:
-            def changed() -> int | None:
-                blob = bucket.get_blob("rules/weekly.yaml")
-                return int(blob.generation) if b"enabled: false" in blob.download_as_bytes() else None
-
-            generation = poll(served.clients.context, changed, bool, timeout_s=60)
-            status = example("rule_status.v1.accepted") | {"state": "disabled", "generation": generation}
-            served.write(
-                "ledger", "status/rules/weekly.yaml.json", {**status, "dropped_name": "rules/weekly.yaml"}
-            )
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        done: httpx.Response = browser.post("/api/v1/rules/weekly/pause", json=form())
-        thread.join(60)
+        disabled = example("rule_status.v1.accepted") | {"state": "disabled"}
+        with answering_rule(served, "rules/weekly.yaml", disabled):
+            done: httpx.Response = browser.post("/api/v1/rules/weekly/pause", json=form())
         assert done.json() == {
             "message": "weekly is paused.",
             "page": "/rules/weekly",

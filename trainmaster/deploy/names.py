@@ -189,9 +189,6 @@ def ci_roles(settings: Path = SETTINGS) -> tuple[str, ...]:
 
 
 def regions(what: str) -> frozenset[str]:
-    """The regions in which Vertex AI runs training jobs, or every project may run builds: `training` or `building`.
-
-    trainmaster/deploy/regions.yaml has the sources.
-    """
+    """The regions for Vertex AI's `training` jobs, or `building` by any project; trainmaster/deploy/regions.yaml has the sources."""
     read: dict[str, list[str]] = parse_yaml((DEPLOY / "regions.yaml").read_text())
     return frozenset(read[what])

@@ -80,9 +80,8 @@ def clearance_of(names: Names) -> PreflightResult:
         fault = f"the existing resources could not be determined: {failed}{_elsewhere(failed)}"
         return PreflightResult(faults=(*faults, fault))
     stopped, warnings = policy_findings(names)
-    missing, unseen = named_findings(names.region)
-    faults += [*secret_faults(names), *missing, *stopped]
-    return conclusions_from(names, existing, tuple(faults), (*_of_builds(names), *unseen, *warnings))
+    faults += [*secret_faults(names), *named_faults(names.region), *stopped]
+    return conclusions_from(names, existing, tuple(faults), (*_of_builds(names), *warnings))
 
 
 def _elsewhere(failed: GcloudFailed) -> str:
@@ -211,27 +210,19 @@ def secret_faults(names: Names) -> Iterator[str]:
             )
 
 
-def named_findings(region: str) -> tuple[list[str], list[str]]:
-    """The buckets and keys of the settings' lists that are not there, and those that the user may not see."""
-    faults: list[str] = []
-    unseen: list[str] = []
+def named_faults(region: str) -> Iterator[str]:
+    """The buckets and keys of the settings' lists that are not there, or that the user may not see, let alone grant roles on."""
     for variable, command in _OTHERS.items():
         *words, before = command.split(" ")
         for name in setting_list(variable):
-            said = f"{variable} in {SETTINGS} names {name!r}"
+            said = f"{variable} in {SETTINGS} names {name!r}, which"
             try:
                 found = describe_resource(*words, f"{before}{name}")
             except GcloudFailed as failed:
-                if failed.forbidden:
-                    unseen.append(
-                        f"{said}, which you may not see: its role may be refused halfway ({failed.said})"
-                    )
-                else:
-                    faults.append(f"{said}, which does not exist: correct it, or create that ({failed.said})")
-            else:
-                if variable == "watched_buckets" and (there := found["location"].lower()) != region:
-                    faults.append(f"{said}, which is in {there!r}: rules watch buckets in {region!r} only")
-    return faults, unseen
+                yield f"{said} does not exist, or you may not see it: correct the name, create it, or ask its owner ({failed.said})"
+                continue
+            if variable == "watched_buckets" and (there := found["location"].lower()) != region:
+                yield f"{said} is in {there!r}: rules watch buckets in {region!r} only"
 
 
 def _bucket_faults(names: Names, existing: Existing) -> Iterator[str]:

@@ -5,7 +5,7 @@ It trains nothing and starts no run: docs/how-to/deploy.md, section "Self-test".
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,14 @@ from trainmaster.client.records import read_json
 from trainmaster.deploy.doctor.access import account_findings
 from trainmaster.deploy.doctor.caller import caller_finding, refused_project
 from trainmaster.deploy.doctor.deployment import ExaminedDeployment, deployment_of
-from trainmaster.deploy.doctor.finding import DoctorFinding, FindingVerdict, ok, summary, unknown
+from trainmaster.deploy.doctor.finding import (
+    DoctorFinding,
+    FindingVerdict,
+    failed_finding,
+    ok,
+    summary,
+    unknown,
+)
 from trainmaster.deploy.doctor.giving_up import (
     dead_letter_topics,
     giving_up_finding,
@@ -64,6 +71,13 @@ class _Visit:
             yield refused_project(project, refused)
             return
         yield ok(f"project {project}", f"its number is {number}")
+        ledger = self.target.ledger_bucket
+        # A user who may not see it learns from the other checks which role is missing.
+        with suppress(GoogleAPICallError):
+            if not self.storage.bucket(ledger).exists():
+                message = f"there is no bucket {ledger}, so nothing of this name is deployed in the project"
+                yield failed_finding("the deployment", message, redeploy(self.deployment))
+                return
         yield from _run_check("your permissions", lambda: [caller_finding(self.deployment, self.questions)])
         yield from _run_check("the sink", lambda: sink_findings(self.deployment, self.logs, self.questions))
         yield from _run_check("the path of events", self._probes)

@@ -83,9 +83,9 @@ def team_console(served: Served, policy: Mapping[str, object]) -> Iterator[Team]
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
     with served_context(tmp_path_factory.mktemp("team")) as served:
-        for name in ("vision", "nlp", None):
+        for name in ("vision", "nlp", "none"):
             run = run_record("succeeded", run_id=f"of-{name}", state="running")
-            run["source"] |= {"team": name} if name else {}
+            run["source"] |= {"team": name} if name != "none" else {}
             served.write("ledger", f"runs/of-{name}.json", run)
         with team_console(served, POLICY) as found:
             yield found
@@ -169,7 +169,7 @@ def test_a_person_whom_the_policy_does_not_name_changes_nothing(team: Team) -> N
 
 def test_another_teams_run_and_what_belongs_to_no_team_are_refused(team: Team) -> None:
     assert f"{ADA} may not act for the team nlp" in team.post(CANCEL_NLP, ADA).text
-    assert f"{ADA} may not act for what belongs to no team" in team.post("/runs/of-None/cancel", ADA).text
+    assert f"{ADA} may not act for what belongs to no team" in team.post("/runs/of-none/cancel", ADA).text
 
 
 def test_a_teams_console_leaves_dead_letters_to_the_command(team: Team) -> None:

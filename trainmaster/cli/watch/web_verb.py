@@ -140,5 +140,5 @@ def _open_socket(port: int, host: str) -> socket.socket:
     try:
         return socket.create_server((host, port), backlog=128)
     except OSError as error:
-        why = os.strerror(error.errno)  # without what Python adds to it
+        why = os.strerror(error.errno or 0)  # without what Python adds to it
         raise Stop(ExitStatus.USAGE, f"--port {port}: {why}. Choose another or omit it.") from error

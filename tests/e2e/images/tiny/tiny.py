@@ -1,6 +1,6 @@
 """Fits y = slope * x + intercept by gradient descent, reports as the project's trainer does, exports the line.
 
-python tiny.py [--epochs 20] [--rate 0.5] [--tag loss] [--wait-for gs://BUCKET/NAME] [--burn S] [--job-dir gs://…]
+python tiny.py [--epochs 20] [--rate 0.5] [--tag loss] [--wait-for gs://BUCKET/NAME] [--burn] [--job-dir gs://…]
 
 Reads AIP_MODEL_DIR, TF_CONFIG and TRAINMASTER_GCS_ROOT; needs nothing but Python. In a trial the chief
 reports its loss under the tag, in the file format of cloudml-hypertune.
@@ -27,10 +27,8 @@ def main() -> None:
     started = time.monotonic()
     replica = replica_name()
     say("INFO", "training begins", event="train_started", replica=replica, epochs=arguments.epochs)
-    while time.monotonic() - started < arguments.burn:
-        pass
     if arguments.wait_for:
-        wait_for(path_of(arguments.wait_for))
+        wait_for(path_of(arguments.wait_for), 0 if arguments.burn else 0.05)
     slope, intercept, loss = fit(points(), arguments, replica=replica)
     if replica in PRIMARY:
         metrics = {"loss": loss, "accuracy": 1.0 - min(1.0, loss)}
@@ -45,7 +43,7 @@ def parsed_arguments() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=0.5)
     parser.add_argument("--tag", default="loss")
     parser.add_argument("--wait-for", default="")
-    parser.add_argument("--burn", type=float, default=0.0, help="seconds that keep a core busy first")
+    parser.add_argument("--burn", action="store_true", help="keep a core busy while it waits")
     parser.add_argument(
         "--job-dir", default="", help="what AI Platform Training gave every program; not read"
     )
@@ -119,9 +117,10 @@ def export(model: dict[str, float], metrics: dict[str, float], epochs: int, seco
     )  # fmt: skip
 
 
-def wait_for(path: Path) -> None:
+def wait_for(path: Path, pause_s: float) -> None:
     while not path.exists():
-        time.sleep(0.05)
+        if pause_s:
+            time.sleep(pause_s)
 
 
 def path_of(uri: str) -> Path:

@@ -1,7 +1,7 @@
 """The codelabs' programs in examples/codelabs run here as they are.
 
-In every run of the tests a small network stands for ResNet50; with TRAINMASTER_TEST_CODELABS=1 ResNet50 is trained, in some
-minutes.
+In every run of the tests a small network stands for ResNet50, and hypertune lies beside its program: installed by the image it
+would need an environment of its own, with TensorFlow. With TRAINMASTER_TEST_CODELABS=1 all is as in the codelabs, in some minutes.
 """
 
 import json
@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.environments import run_uv
 from tests.networks import SMALL_NETWORK
 
 from .project import ROOT, Project
@@ -60,6 +61,12 @@ def images(project: Project, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     shutil.copytree(CODELABS, trees, ignore=shutil.ignore_patterns("__pycache__"))
     if not THOROUGH:
         (trees / "multi_worker" / "trainer" / "__init__.py").write_text(SMALL_NETWORK)
+        run_uv("pip", "install", "--no-deps", "--target", str(trees / "tuning"), "cloudml-hypertune")
+        dockerfile = trees / "tuning" / "Dockerfile"
+        text = dockerfile.read_text().replace(
+            "RUN pip install cloudml-hypertune", "COPY hypertune /hypertune"
+        )
+        dockerfile.write_text(text)
     found = {"project": project.id, "region": project.region}
     uris = {name: Template(request["image"]).substitute(found) for name, request in REQUESTS.items()}
     provided = [f"{uri.rpartition(':')[0]}={trees / name}" for name, uri in uris.items()]

@@ -106,7 +106,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order files with slow tests first: by their stated duration, then one of each folder in turn.
+    """Order files with slow tests first: by their stated duration or the number of these tests, then one of each folder in turn.
 
     So no worker is left alone with a long file at the end, and tests that train, which need the processor, run beside
     those that wait for leases and restarts. Files that share one stack follow each other: it ends with the last of them.
@@ -116,8 +116,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     of_folder: Counter[Path] = Counter()
     turn: dict[Path, tuple[float, int]] = {}
     for path in dict.fromkeys(path for path, _ in marks):
-        longest = max(mark.kwargs.get("seconds", 0) for owner, mark in marks if owner == path)
-        turn[path] = (-longest, 0 if path in sharing else of_folder[path.parent])
+        stated = [mark.kwargs.get("seconds", 0) for owner, mark in marks if owner == path]
+        turn[path] = (-max(*stated, len(stated)), 0 if path in sharing else of_folder[path.parent])
         of_folder[path.parent] += path not in sharing
     items.sort(key=lambda item: (item.path not in turn, turn.get(item.path, (0, 0))))
 

@@ -26,7 +26,7 @@ from trainmaster.deploy.stage import stage
 from trainstack.events.cloudevent import CloudEvent, Message, from_message, from_notification
 from trainstack.process.ports import free_ports, give_back
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow(seconds=30), pytest.mark.timeout(600)]
 
 ID = "staged-alone"
 TOPOLOGY = yaml.safe_load(

@@ -14,7 +14,7 @@ from trainstack.events.clients import clients_of
 from .project import ENDED, ROOT, Project, image_uri, request, running_project
 from .topologies import own_topology, written
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(seconds=40)
 
 ATTEMPTS = 5
 RULES = {"poisoned-order": "on-request-published", "poisoned-image": "on-image-pushed"}

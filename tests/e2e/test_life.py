@@ -13,7 +13,7 @@ import pytest
 from .project import ROOT, Project, eventually, nothing_left, request, running_project
 from .topologies import quick_topology
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(seconds=40)
 
 QUICK = ("--retry-min-s", "0.5", "--retry-max-s", "3", "--tick-s", "2")
 STOP_WITHIN_S = 10

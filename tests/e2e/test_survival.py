@@ -15,7 +15,7 @@ import pytest
 from .project import ENDED, ROOT, Project, running_project
 from .topologies import quick_topology
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow(seconds=80), pytest.mark.timeout(900)]
 
 LIVES = 2
 EPOCHS = 12

@@ -17,7 +17,7 @@ from tests.environments import compile_packages, run_uv
 from trainmaster.version import VERSION
 from trainstack.jobs.images.indexes import settings_of_uv
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow(seconds=80), pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = "installed"

@@ -46,15 +46,14 @@ def run_tests(folder: Path, *words: str) -> str:
 
 @pytest.mark.slow(seconds=40)
 @pytest.mark.parametrize("words", [(), ("-n", "2")], ids=["one process", "two workers"])
-def test_the_example_passes(tmp_path: Path, words: tuple[str, ...]) -> None:
-    shutil.copytree(EXAMPLE, tmp_path / "project")
-    assert re.search(r"\b5 passed", said := run_tests(tmp_path / "project", *words)), said
-
-
-@pytest.mark.slow(seconds=10)
-def test_names_are_new_and_an_injection_ends_with_its_test(tmp_path: Path) -> None:
-    (tmp_path / "test_uses.py").write_text(USES)
-    assert re.search(r"\b2 passed", said := run_tests(tmp_path)), said
+def test_the_example_passes_and_names_are_new_and_an_injection_ends_with_its_test(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    project = shutil.copytree(EXAMPLE, tmp_path / "project")
+    if not words:  # the two tests of USES are a sequence
+        (project / "test_uses.py").write_text(USES)
+    passed = 5 if words else 7
+    assert re.search(rf"\b{passed} passed", said := run_tests(project, *words)), said
 
 
 def test_a_run_that_uses_no_stack_imports_nothing_for_it() -> None:

@@ -57,7 +57,7 @@ def find_details(text: str, project: Project) -> set[str]:
 def test_a_day_saves_what_the_services_have_and_ctrl_c_ends_every_run(tmp_path: Path) -> None:
     output, fixtures, quota = tmp_path / "out", tmp_path / "days", tmp_path / "quota.json"
     quota.write_text(json.dumps(NO_GPUS))
-    arguments = ("--tick-s", "5", "--quota", str(quota))
+    arguments = ("--tick-s", "2", "--quota", str(quota))
     with running_project(tmp_path / "state", *arguments, project=PROJECT) as project:
         take_day_until_capacity_is_missing(project, fixtures, output)
         states = [record["state"] for record in project.records().values()]

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.stack.injections.conftest import account, ask
 
@@ -14,20 +13,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 ELSEWHERE = "europe-west4"
 
 
-def two_regions(folder: Path) -> Path:
-    """The topology of a deployment whose policy allows a second region."""
-    text = (ROOT / "functions" / "policy.yaml").read_text()
-    policy = folder / "policy.yaml"
-    policy.write_text(text.replace('regions: ["${region}"]', f'regions: ["${{region}}", {ELSEWHERE}]'))
-    path = quick_topology(folder)
-    topology = yaml.safe_load(path.read_text())
-    topology["environment"] = {**topology.get("environment", {}), "TRAINMASTER_POLICY": str(policy)}
-    path.write_text(yaml.safe_dump(topology, sort_keys=False))
-    return path
-
-
 def test_a_job_that_is_held_pending_makes_room_for_the_second_region(tmp_path: Path) -> None:
-    options = ("--topology", str(two_regions(tmp_path)), "--tick-s", "1")
+    policy, shipped = tmp_path / "policy.yaml", (ROOT / "functions" / "policy.yaml").read_text()
+    policy.write_text(shipped.replace('regions: ["${region}"]', f'regions: ["${{region}}", {ELSEWHERE}]'))
+    options = ("--topology", str(quick_topology(tmp_path)), "--policy", str(policy), "--tick-s", "1")
     with running_project(tmp_path / "state", *options, project="e2e-deadline") as project:
         vertex, match = project.env["VERTEX_EMULATOR_HOST"], f"{project.region}/*"
         ask(vertex, {"name": "full", "at": "vertex.jobs", "kind": "hold_pending", "match": match})

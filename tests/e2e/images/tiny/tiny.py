@@ -28,7 +28,7 @@ def main() -> None:
     replica = replica_name()
     say("INFO", "training begins", event="train_started", replica=replica, epochs=arguments.epochs)
     if arguments.wait_for:
-        wait_for(path_of(arguments.wait_for), 0 if arguments.burn else 0.05)
+        wait_for(path_of(arguments.wait_for), burn=arguments.burn)
     slope, intercept, loss = fit(points(), arguments, replica=replica)
     if replica in PRIMARY:
         metrics = {"loss": loss, "accuracy": 1.0 - min(1.0, loss)}
@@ -117,10 +117,15 @@ def export(model: dict[str, float], metrics: dict[str, float], epochs: int, seco
     )  # fmt: skip
 
 
-def wait_for(path: Path, pause_s: float) -> None:
+def wait_for(path: Path, *, burn: bool) -> None:
     while not path.exists():
-        if pause_s:
-            time.sleep(pause_s)
+        if not burn:
+            time.sleep(0.05)
+        until = time.monotonic() + 0.1
+        while burn and time.monotonic() < until:
+            pass
+        if burn:
+            say("INFO", "busy", event="busy", at=time.time(), used_s=time.process_time())
 
 
 def path_of(uri: str) -> Path:

@@ -18,8 +18,10 @@ class DataEvent:
     body: bytes
 
 
-def data_event(bucket: str, name: str, generation: int, *, size_bytes: int = 1000) -> DataEvent:
-    now = datetime.now(UTC).isoformat()
+def data_event(
+    bucket: str, name: str, generation: int, *, size_bytes: int = 1000, at: datetime | None = None
+) -> DataEvent:
+    now = (at or datetime.now(UTC)).isoformat()
     resource = {
         "kind": "storage#object",
         "bucket": bucket,

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 
@@ -98,7 +99,8 @@ class Traffic:
             name, key = f"requests/n{len(self.statuses)}.json", f"key-{len(self.statuses)}"
             generation = self.project.upload(name, content)
             with suppress(OSError, ValueError):  # there is no such instance, or it stops
-                post(self.also_to, data_event(self.project.inbox, name, generation))
+                created = datetime.fromtimestamp(generation / 1e6, UTC)  # both events have the object's time
+                post(self.also_to, data_event(self.project.inbox, name, generation, at=created))
             self.project.publish("trainmaster-requests", content.encode(), idempotency_key=key)
             self.statuses += [f"status/{name}.json", f"status/keys/{key}.json"]
 

@@ -22,8 +22,8 @@ from trainmaster.orchestrator.core.admission.index_row import index_row_of
 from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import ENDS, RunState
-from trainmaster.web.pages.queue_page import queue_now
 from trainmaster.web.pages.dead_letters import read_letters
+from trainmaster.web.pages.queue_page import queue_now
 from trainmaster.web.source import AnswerAge
 from trainmaster.web.subject import Ask, ConsolePage, ConsoleSubject, PageRoute
 

@@ -2,14 +2,12 @@
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.logs.read import PAGE, Selection
 from trainmaster.orchestrator.core.job_names import job_region, location_name
 from trainmaster.orchestrator.core.runs.record import RunRecord
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 Json = dict[str, Any]  # Any: JSON
 TIMEOUT_S = 60.0
@@ -20,7 +18,7 @@ Source: https://cloud.google.com/resource-manager/docs/creating-managing-project
 """
 
 
-def ask(clients: "Clients", verb: str, path: str, body: Json | None = None) -> Json:
+def ask(clients: Clients, verb: str, path: str, body: Json | None = None) -> Json:
     """The call to Vertex AI, with status and body of its answer, also of a refusal."""
     region = path.split("/")[3]
     host = clients.context.vertex_host or f"https://{region}-aiplatform.googleapis.com"
@@ -29,7 +27,7 @@ def ask(clients: "Clients", verb: str, path: str, body: Json | None = None) -> J
     return {"call": f"{verb} {path}", "sent": body, "status": answer.status_code, "body": answer.json()}
 
 
-def jobs_of(clients: "Clients", record: RunRecord) -> dict[str, Json]:
+def jobs_of(clients: Clients, record: RunRecord) -> dict[str, Json]:
     """The answer for each job of the run by name: first those without capacity, last the jobs of its trials."""
     names = [trial.job for trial in record.submission.abandoned_jobs]
     names += [record.job.name] if record.job is not None else []
@@ -39,7 +37,7 @@ def jobs_of(clients: "Clients", record: RunRecord) -> dict[str, Json]:
     return jobs | {name: ask(clients, "GET", name) for name in of_trials}
 
 
-def entries_of(clients: "Clients", job_ids: Collection[str], since: datetime) -> list[Json]:
+def entries_of(clients: Clients, job_ids: Collection[str], since: datetime) -> list[Json]:
     """The log entries of these jobs, at least one, oldest first; at most PAGE."""
     query = {
         "resourceNames": [f"projects/{clients.context.project}"],
@@ -51,7 +49,7 @@ def entries_of(clients: "Clients", job_ids: Collection[str], since: datetime) ->
     return list(connection.api_request(method="POST", path="/entries:list", data=query).get("entries", ()))
 
 
-def refusals(clients: "Clients", ended_job: str) -> dict[str, Json]:
+def refusals(clients: Clients, ended_job: str) -> dict[str, Json]:
     """The answers to calls that Vertex AI must refuse. Nothing could run of the job that lacks its spec."""
     here = location_name(clients.context.project, job_region(ended_job))
     elsewhere = location_name(NOT_OURS, job_region(ended_job))

@@ -16,11 +16,11 @@ from trainmaster.cli.verb import (
     talk,
     wait_option,
 )
+from trainmaster.client.clients import Clients
 from trainmaster.client.times import utc_text
 from trainmaster.orchestrator.core.sizes import in_bytes
 
 if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
     from trainmaster.client.dead_letters.opened import ListedLetter, OpenedLetters
 
 F = TypeVar("F", bound=Callable[..., int])
@@ -58,7 +58,7 @@ def dead_letters() -> None:
 @_common
 @output_option()
 @takes_context
-def ls(clients: "Clients", ids: tuple[str, ...], subscription: str | None, output: str) -> int:
+def ls(clients: Clients, ids: tuple[str, ...], subscription: str | None, output: str) -> int:
     """Show the dead letters and why each failed.
 
     Exit status: 0 done, 3 no dead letter has one of the IDs.
@@ -77,7 +77,7 @@ def ls(clients: "Clients", ids: tuple[str, ...], subscription: str | None, outpu
 @_common
 @wait_option(30.0, "how long to wait for their outcome")
 @takes_context_to_change
-def replay(clients: "Clients", ids: tuple[str, ...], subscription: str | None, wait_s: float) -> int:
+def replay(clients: Clients, ids: tuple[str, ...], subscription: str | None, wait_s: float) -> int:
     """Replay each event where it failed, and report the outcome.
 
     Exit status: 0 if all were replayed and none failed again, else 1; 3 no dead letter has one of the IDs.

@@ -18,9 +18,9 @@ from trainmaster.cli.verb import (
     takes_context_to_change,
     talk,
 )
+from trainmaster.client.clients import Clients
 
 if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
     from trainmaster.client.pools import ListedPool
 
 _IDS = click.argument("ids", nargs=-1, required=True, metavar="POOL...")
@@ -37,7 +37,7 @@ def pools() -> None:
 @pools.command()
 @output_option()
 @takes_context
-def ls(clients: "Clients", output: str) -> int:
+def ls(clients: Clients, output: str) -> int:
     """List pools, with their machines and price.
 
     They are the policy's, and the other persistent resources in its regions.
@@ -55,7 +55,7 @@ def ls(clients: "Clients", output: str) -> int:
 @pools.command()
 @_IDS
 @takes_context_to_change
-def create(clients: "Clients", ids: tuple[str, ...]) -> int:
+def create(clients: Clients, ids: tuple[str, ...]) -> int:
     """Create pools of the policy.
 
     Waits until their machines are there.
@@ -72,7 +72,7 @@ def create(clients: "Clients", ids: tuple[str, ...]) -> int:
 @click.argument("pool", metavar="POOL")
 @click.argument("count", type=click.IntRange(min=1))
 @takes_context_to_change
-def resize(clients: "Clients", pool: str, count: int) -> int:
+def resize(clients: Clients, pool: str, count: int) -> int:
     """Change how many machines a pool has.
 
     Waits until POOL has COUNT machines; a smaller COUNT than run jobs is refused.
@@ -90,7 +90,7 @@ def resize(clients: "Clients", pool: str, count: int) -> int:
 @_IDS
 @click.option("--cancel-jobs", is_flag=True, help="also those that run jobs, which are cancelled")
 @takes_context_to_change
-def rm(clients: "Clients", ids: tuple[str, ...], cancel_jobs: bool) -> int:
+def rm(clients: Clients, ids: tuple[str, ...], cancel_jobs: bool) -> int:
     """Delete pools.
 
     Exit status: 0 done, 2 one runs jobs, or does not exist, 3 no such pool is known; then none is deleted.

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from trainmaster.cli.exits import ExitStatus, stop_for
+from trainmaster.client.clients import Clients
 from trainmaster.client.context import (
     TEAM_VARIABLE,
     VARIABLE,
@@ -26,9 +27,6 @@ from trainmaster.client.context import (
 )
 from trainmaster.orchestrator.core.deployment_names import DEPLOYMENT_FORM, is_deployment_name
 from trainstack.find import own_state
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 LOCAL_PROJECT, LOCAL_REGION = "trainmaster-local", "us-central1"
 """Those of `trainmaster up` without options."""
@@ -196,7 +194,7 @@ def _with_context(verb: Callable[..., int], *, changes: bool) -> Callable[..., i
     return run
 
 
-def says_where(clients: "Clients", what: str) -> None:
+def says_where(clients: Clients, what: str) -> None:
     """Announce a change and where it happens, before it is made."""
     talk(f"{what} in {clients.context.title}.")
 

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.records import read_bytes
@@ -27,9 +28,6 @@ from trainmaster.orchestrator.core.retention.cleaning import (
 from trainmaster.orchestrator.core.retraining.rule import Rule, template_object
 from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 CLEAN_PLAN_SCHEMA = "clean_plan.v1"
 READS_AT_ONCE = 8
@@ -87,7 +85,7 @@ class CleanPlan:
         }
 
 
-def read_clean_plan(clients: "Clients", now: datetime) -> CleanPlan:
+def read_clean_plan(clients: Clients, now: datetime) -> CleanPlan:
     """The plan for the newest 20,000 runs. Costs a read for each run, and a listing for each that is removed.
 
     Raises:
@@ -127,14 +125,14 @@ def read_clean_plan(clients: "Clients", now: datetime) -> CleanPlan:
     )
 
 
-def _read_or_reason(clients: "Clients", run_id: str) -> Run | str:
+def _read_or_reason(clients: Clients, run_id: str) -> Run | str:
     try:
         return read_run(clients, run_id)
     except NotFound as reason:
         return str(reason)
 
 
-def _template(clients: "Clients", rule: Rule) -> str:
+def _template(clients: Clients, rule: Rule) -> str:
     """The request of a rule that names one; empty for any other."""
     if rule.template is None:
         return ""
@@ -143,7 +141,7 @@ def _template(clients: "Clients", rule: Rule) -> str:
     return (content or b"").decode(errors="replace")
 
 
-def _with_size(clients: "Clients", decision: Decision, run: Run) -> PlannedRun:
+def _with_size(clients: Clients, decision: Decision, run: Run) -> PlannedRun:
     bucket = clients.context.models_bucket
     sizes = [
         blob.size or 0

@@ -6,17 +6,15 @@ they always belong together.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT, object_uri
 from trainmaster.orchestrator.core.policy.admission import Admission, normalize_admission
 from trainmaster.version import VERSION
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 DEPLOYMENT_SCHEMA = "deployment.v1"
 _TEXTS = ("version", "project", "region", "trainer_image")
@@ -41,7 +39,7 @@ class Deployment:
     prices: Mapping[str, Any]
 
 
-def read_deployment(clients: "Clients") -> Deployment:
+def read_deployment(clients: Clients) -> Deployment:
     """The deployment of the clients' context.
 
     Raises:
@@ -92,7 +90,7 @@ def admission_of(deployment: Deployment) -> Admission:
         ) from error
 
 
-def read_admission(clients: "Clients") -> tuple[Admission | None, str]:
+def read_admission(clients: Clients) -> tuple[Admission | None, str]:
     """The limits and caps of the deployment's policy, or None and why they are unknown."""
     try:
         return admission_of(read_deployment(clients)), ""

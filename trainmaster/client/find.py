@@ -4,8 +4,9 @@ import re
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.nearest import nearest_names, nearest_of
 from trainmaster.client.records import read_json
@@ -34,9 +35,6 @@ from trainmaster.orchestrator.core.names import (
 from trainmaster.orchestrator.core.retraining.book import BOOK_OBJECT
 from trainmaster.orchestrator.core.runs.drop_status import IGNORED
 from trainmaster.orchestrator.core.runs.record import RECORD_SCHEMA, RunRecord
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 AGAIN_FOLDER = "again"
 """Where `trainmaster again` uploads a request, below requests/ and the team's folder. So a file keeps its name, after
@@ -71,9 +69,7 @@ class Drop:
     """schemas/drop_status.v1.schema.json, or of a rule's file schemas/rule_status.v1.schema.json."""
 
 
-def find_run(
-    clients: "Clients", text: str, *, retry_s: float | None = None, is_to_change: bool = False
-) -> Run:
+def find_run(clients: Clients, text: str, *, retry_s: float | None = None, is_to_change: bool = False) -> Run:
     """The run that `text` means: a run's id, a request's file or object, or the id or key of a message.
 
     `retry_s` is as in `read_document`. A file or message means the latest run that it started. The name of a
@@ -103,7 +99,7 @@ def find_run(
 
 
 def find_run_or_drop(
-    clients: "Clients", text: str, *, retry_s: float | None = None, is_to_change: bool = False
+    clients: Clients, text: str, *, retry_s: float | None = None, is_to_change: bool = False
 ) -> Run | Drop:
     """The same, and files and messages without a run.
 
@@ -159,14 +155,14 @@ def find_run_or_drop(
     )
 
 
-def run_ids_of(clients: "Clients", text: str) -> tuple[str, ...]:
+def run_ids_of(clients: Clients, text: str) -> tuple[str, ...]:
     """The ids of all runs of the group, if the text is the id of one; else the text alone. Costs at most one read."""
     first = _run(clients, run_id_in_group(text, 1)) if has_form_of_run_id(text) else None
     group = first.record.source.group if first is not None else None
     return (text,) if group is None else group.run_ids
 
 
-def group_id_of(clients: "Clients", text: str) -> str:
+def group_id_of(clients: Clients, text: str) -> str:
     """The id of a group, if the text is that or means a run of it.
 
     Raises:
@@ -180,7 +176,7 @@ def group_id_of(clients: "Clients", text: str) -> str:
     return group.id
 
 
-def _latest_run(clients: "Clients", *, is_to_change: bool) -> Run:
+def _latest_run(clients: Clients, *, is_to_change: bool) -> Run:
     rows = list_runs(clients, Filters(team=clients.context.team), limit=1).rows
     if not rows:
         raise NotFound(f"There is no run yet in {clients.context.title}.")
@@ -189,7 +185,7 @@ def _latest_run(clients: "Clients", *, is_to_change: bool) -> Run:
     return read_run(clients, rows[0].run_id)
 
 
-def _run_of_short_id(clients: "Clients", text: str) -> Run | None:
+def _run_of_short_id(clients: Clients, text: str) -> Run | None:
     """The run whose id ends with a part that begins or ends so, among the newest.
 
     Raises:
@@ -204,7 +200,7 @@ def _run_of_short_id(clients: "Clients", text: str) -> Run | None:
     return read_run(clients, ids[0]) if ids else None
 
 
-def _note_model(clients: "Clients", text: str, found: Run | Drop) -> None:
+def _note_model(clients: Clients, text: str, found: Run | Drop) -> None:
     """Say so if a file or message was found by a name that a model has too, whose latest run is another one."""
     if clients.note is None or set(text) & set("./") or isinstance(found, Drop):
         return
@@ -215,13 +211,13 @@ def _note_model(clients: "Clients", text: str, found: Run | Drop) -> None:
         )
 
 
-def _of_status(clients: "Clients", status: dict[str, Any], *, retry_s: float | None) -> Run | Drop:
+def _of_status(clients: Clients, status: dict[str, Any], *, retry_s: float | None) -> Run | Drop:
     run_id = status.get("run_id") if status.get("state") != IGNORED else None
     run = _run(clients, run_id, retry_s=retry_s) if isinstance(run_id, str) and is_run_id(run_id) else None
     return Drop(status=status) if run is None else replace(run, status=status)
 
 
-def _latest_of_file(clients: "Clients", found: Run | Drop, *, retry_s: float | None) -> Run | Drop:
+def _latest_of_file(clients: Clients, found: Run | Drop, *, retry_s: float | None) -> Run | Drop:
     """The run that `trainmaster again` started from the file of this run, if it is newer; else what was found.
 
     A run of another model is left out: requests of one name in several folders share their place below AGAIN_FOLDER.
@@ -235,18 +231,18 @@ def _latest_of_file(clients: "Clients", found: Run | Drop, *, retry_s: float | N
     return max(found, repeated, key=lambda each: each.record.source.event_time)
 
 
-def local_file(clients: "Clients", text: str) -> LocalFile | None:
+def local_file(clients: Clients, text: str) -> LocalFile | None:
     """The file on the user's machine that the text names, if any; never in a service."""
     return None if clients.note is None else read_local_file(text)
 
 
-def is_from(clients: "Clients", file: LocalFile, run: Run) -> bool:
+def is_from(clients: Clients, file: LocalFile, run: Run) -> bool:
     """Whether the run was started from the file's content; False where its request is not kept."""
     text = submitted_text(clients, run.record)
     return text is not None and file.is_source_of(text)
 
 
-def _of_content(clients: "Clients", file: LocalFile, found: Run, *, is_to_change: bool) -> Run:
+def _of_content(clients: Clients, file: LocalFile, found: Run, *, is_to_change: bool) -> Run:
     """The latest run of the file's content, among those that files of its name started; `found` is the latest of all.
 
     Raises:
@@ -283,7 +279,7 @@ def _of_content(clients: "Clients", file: LocalFile, found: Run, *, is_to_change
     return matching
 
 
-def _model_of(clients: "Clients", run: Run) -> str | None:
+def _model_of(clients: Clients, run: Run) -> str | None:
     """Of a rejected run the one that its text names; None if that is unknown."""
     if run.record.model_name is not None:
         return run.record.model_name
@@ -291,7 +287,7 @@ def _model_of(clients: "Clients", run: Run) -> str | None:
     return LocalFile(path="", content=text.encode()).model_name
 
 
-def _others_of_name(clients: "Clients", run: Run) -> list[Run]:
+def _others_of_name(clients: Clients, run: Run) -> list[Run]:
     """The newest other runs that uploads with the name of this run's file started, newest first."""
     base, names = base_of(run.record.run_id), names_of_file(run.record)
     rows = list_runs(
@@ -323,7 +319,7 @@ def _file_name(record: RunRecord) -> str:
     return PurePosixPath(record.source.object_name or f"{record.model_name}{suffix}").name
 
 
-def _status_names(clients: "Clients", text: str) -> list[str]:
+def _status_names(clients: Clients, text: str) -> list[str]:
     name = text.removeprefix(object_uri(clients.context.inbox_bucket, ""))
     file = local_file(clients, text) if PurePosixPath(name).stem.lower() in GENERAL_NAMES else None
     uploaded = in_team(clients.context.team, Path(name).name)
@@ -339,7 +335,7 @@ def _status_names(clients: "Clients", text: str) -> list[str]:
     ]
 
 
-def _is_object(clients: "Clients", text: str) -> bool:
+def _is_object(clients: Clients, text: str) -> bool:
     """Whether the text is the full name of an object in the inbox."""
     return text.startswith((object_uri(clients.context.inbox_bucket, ""), REQUESTS_PREFIX, RULES_PREFIX))
 
@@ -356,7 +352,7 @@ def _exists(path: str) -> bool:
         return False
 
 
-def _run(clients: "Clients", run_id: str, *, retry_s: float | None = None) -> Run | None:
+def _run(clients: Clients, run_id: str, *, retry_s: float | None = None) -> Run | None:
     document = read_document(clients, record_object(run_id), retry_s=retry_s)
     if document is None:
         return None
@@ -370,7 +366,7 @@ def _run(clients: "Clients", run_id: str, *, retry_s: float | None = None) -> Ru
         raise NotFound(f"The record of {run_id} is damaged: {fault}") from fault
 
 
-def read_run(clients: "Clients", run_id: str, *, retry_s: float | None = None) -> Run:
+def read_run(clients: Clients, run_id: str, *, retry_s: float | None = None) -> Run:
     """The run with this id; `retry_s` as in `read_document`.
 
     Raises:
@@ -382,6 +378,6 @@ def read_run(clients: "Clients", run_id: str, *, retry_s: float | None = None) -
     return found
 
 
-def read_document(clients: "Clients", name: str, *, retry_s: float | None = None) -> dict[str, Any] | None:
+def read_document(clients: Clients, name: str, *, retry_s: float | None = None) -> dict[str, Any] | None:
     """The ledger's JSON document with this name, or None. Limits and errors are those of `read_json`."""
     return read_json(clients.storage, clients.context.ledger_bucket, name, retry_s=retry_s)

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.deployment import read_deployment
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.nearest import nearest_names
@@ -25,16 +26,13 @@ from trainmaster.orchestrator.core.notices.deliveries import (
 from trainmaster.orchestrator.core.notices.notice import Notice, cloud_event, notice_source, receiver_test
 from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES
 
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
-
 NOTICES_SCHEMA = "notice_list.v1"
 SHOWN, SHOWN_MAX = 20, 200
 _READS_AT_ONCE = 8
 _POLL_S, _PUBLISH_WITHIN_S = 0.5, 30.0
 
 
-def list_notices(clients: "Clients", limit: int = SHOWN) -> list[NoticeDeliveries]:
+def list_notices(clients: Clients, limit: int = SHOWN) -> list[NoticeDeliveries]:
     """The newest notices that a receiver gets, at most `limit`. Costs a listing, and a read of each.
 
     Raises:
@@ -51,12 +49,12 @@ def notices_document(found: Sequence[NoticeDeliveries]) -> dict[str, Any]:
     return {"schema": NOTICES_SCHEMA, "notices": [encoded(each) for each in found]}
 
 
-def _read(clients: "Clients", name: str) -> NoticeDeliveries | None:
+def _read(clients: Clients, name: str) -> NoticeDeliveries | None:
     content = read_bytes(clients.storage, clients.context.ledger_bucket, name, MAX_MARK_BYTES)
     return None if content is None else parse_deliveries(content)
 
 
-def publish_test(clients: "Clients", receiver: str) -> Notice:
+def publish_test(clients: Clients, receiver: str) -> Notice:
     """Publish a notice that only this receiver gets.
 
     Raises:
@@ -84,7 +82,7 @@ def publish_test(clients: "Clients", receiver: str) -> Notice:
     return notice
 
 
-def wait_for_delivery(clients: "Clients", notice: Notice, receiver: str, wait_s: float) -> Delivery | None:
+def wait_for_delivery(clients: Clients, notice: Notice, receiver: str, wait_s: float) -> Delivery | None:
     """The delivery, once it is over; after `wait_s` seconds what is known of it, or None.
 
     Raises:

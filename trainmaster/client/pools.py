@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.deployment import read_deployment
 from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.runs.costs import PoolCost
@@ -17,9 +18,6 @@ from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.job_names import location_name
 from trainmaster.orchestrator.core.policy.pools import RunPool
 from trainmaster.orchestrator.core.requests.spec import Accelerator, Cluster, Container, JobSpec, WorkerPool
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 ABSENT = "ABSENT"
 
@@ -48,7 +46,7 @@ class ListedPool:
         return dict(document)
 
 
-def pool_costs(clients: "Clients", filters: Filters) -> tuple[PoolCost, ...]:
+def pool_costs(clients: Clients, filters: Filters) -> tuple[PoolCost, ...]:
     """Of those that exist, if the policy has pools, with as many machines as now; the bill alone has what was deleted.
 
     Raises:
@@ -72,7 +70,7 @@ def _cost(listed: ListedPool, since: datetime | None, until: datetime) -> PoolCo
     )
 
 
-def list_pools(clients: "Clients", ids: Sequence[str] = ()) -> list[ListedPool]:
+def list_pools(clients: Clients, ids: Sequence[str] = ()) -> list[ListedPool]:
     """All of them, or those of these ids: one call for each of the policy's regions.
 
     Raises:
@@ -129,7 +127,7 @@ def _pool_of_policy(pool: RunPool, prices: Prices) -> ListedPool:
     )
 
 
-def create_pools(clients: "Clients", pools: Sequence[ListedPool]) -> Mapping[str, Any]:
+def create_pools(clients: Clients, pools: Sequence[ListedPool]) -> Mapping[str, Any]:
     """Begin to create each, as the policy has it; their operations by id. Jobs on it run as accounts of their own.
 
     Raises:
@@ -140,7 +138,7 @@ def create_pools(clients: "Clients", pools: Sequence[ListedPool]) -> Mapping[str
     return {one.id: _create(clients, one.pool) for one in pools if one.pool is not None}
 
 
-def _create(clients: "Clients", pool: RunPool) -> Any:
+def _create(clients: Clients, pool: RunPool) -> Any:
     machine = {f"accelerator_{key}": value for key, value in (pool.accelerator or {}).items()}
     resource = {
         "display_name": pool.id,
@@ -154,7 +152,7 @@ def _create(clients: "Clients", pool: RunPool) -> Any:
     return _service(clients, pool.region).create_persistent_resource(request=request)
 
 
-def resize_pool(clients: "Clients", listed: ListedPool, count: int) -> Any:
+def resize_pool(clients: Clients, listed: ListedPool, count: int) -> Any:
     """Begin to give it `count` machines; the operation."""
     client = _service(clients, listed.region)
     resource = client.get_persistent_resource(name=_name(clients, listed))
@@ -163,7 +161,7 @@ def resize_pool(clients: "Clients", listed: ListedPool, count: int) -> Any:
     return client.update_persistent_resource(persistent_resource=resource, update_mask=mask)
 
 
-def delete_pools(clients: "Clients", pools: Sequence[ListedPool], *, cancels: bool) -> Mapping[str, Any]:
+def delete_pools(clients: Clients, pools: Sequence[ListedPool], *, cancels: bool) -> Mapping[str, Any]:
     """Begin to delete each; their operations by id.
 
     Raises:
@@ -183,9 +181,9 @@ def delete_pools(clients: "Clients", pools: Sequence[ListedPool], *, cancels: bo
     }
 
 
-def _service(clients: "Clients", region: str) -> Any:
+def _service(clients: Clients, region: str) -> Any:
     return clients.vertex("persistent_resource_service", region)
 
 
-def _name(clients: "Clients", listed: ListedPool) -> str:
+def _name(clients: Clients, listed: ListedPool) -> str:
     return f"{location_name(clients.context.project, listed.region)}/persistentResources/{listed.id}"

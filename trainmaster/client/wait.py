@@ -3,8 +3,9 @@
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.context import Context
 from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run
@@ -13,9 +14,6 @@ from trainmaster.client.runs.facts import is_active_tuning, trials_text
 from trainmaster.orchestrator.core.completion.steps import CHAMPION, REASON, is_over
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainstack.find import NoStack
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_LOCAL_PAUSE_S = 0.2, 15.0, 1.0
 PAUSE_GROWTH = 1.5
@@ -28,7 +26,7 @@ T = TypeVar("T")
 
 
 def wait_for_end(
-    clients: "Clients",
+    clients: Clients,
     text: str,
     *,
     timeout_s: float | None = None,
@@ -82,7 +80,7 @@ def _news(run: Run) -> tuple[RunState, str]:
     return run.record.state, trials_text(run.record)
 
 
-def wait_until_settled(clients: "Clients", run: Run) -> Run:
+def wait_until_settled(clients: Clients, run: Run) -> Run:
     """An ended run, once the record says why it failed or whether its model was promoted, or as it was at the timeout.
 
     Costs nothing for a run that lacks neither.
@@ -138,7 +136,7 @@ def poll(
     return found
 
 
-def _run_now(clients: "Clients", run: Run, before: Run) -> Run:
+def _run_now(clients: Clients, run: Run, before: Run) -> Run:
     """A tuning as its job is, or where that cannot be read as it was before; any other run as it is on record."""
     if not is_active_tuning(run.record):
         return run

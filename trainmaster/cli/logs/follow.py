@@ -2,9 +2,9 @@
 
 import json
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -13,26 +13,22 @@ from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.logs.lanes import LogPrinter
 from trainmaster.cli.runs.following import in_words, run_survives_interrupt, say_end
 from trainmaster.cli.verb import JSON, talk
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import TimedOut
 from trainmaster.client.find import Run
 from trainmaster.client.logs.follow import RunLog, find_run_to_follow
+from trainmaster.client.logs.line import LogLine
 from trainmaster.client.logs.read import LINES_MAX, Selection
 from trainmaster.client.logs.survive import look_until, survive_restarts
 from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import wait_until_settled
 from trainmaster.orchestrator.core.documents.codec import encoded_time
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from trainmaster.client.clients import Clients
-    from trainmaster.client.logs.line import LogLine
-
 REASON_MAX_CHARS = 300
 
 
 def follow(
-    clients: "Clients",
+    clients: Clients,
     run_id: str,
     *,
     selection: Selection | None = None,
@@ -70,7 +66,7 @@ def follow(
 
 
 def _follow(
-    clients: "Clients", log: RunLog, lanes: LogPrinter, *, limit: int, as_json: bool, timeout_s: float | None
+    clients: Clients, log: RunLog, lanes: LogPrinter, *, limit: int, as_json: bool, timeout_s: float | None
 ) -> None:
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     said = ""
@@ -90,7 +86,7 @@ def _follow(
             raise TimedOut(f"{now} after {timeout_s:g} s. Follow it again: trainmaster logs {run_id} -f")
 
 
-def left_out_hint(lines: "Sequence[LogLine]", limit: int) -> str:
+def left_out_hint(lines: Sequence[LogLine], limit: int) -> str:
     """How to see more than the last `limit` lines, of which `lines` are the oldest that were read; oldest first."""
     first, last = lines[0].at, lines[-1].at
     # A line that was left out may have the time of the first one, of which the client drops the nanoseconds: the first
@@ -100,7 +96,7 @@ def left_out_hint(lines: "Sequence[LogLine]", limit: int) -> str:
     return f"Earlier lines are left out.{more} To see those before: --before {encoded_time(before)}"
 
 
-def show_lines(lines: "list[LogLine]", lanes: LogPrinter, *, as_json: bool) -> None:
+def show_lines(lines: list[LogLine], lanes: LogPrinter, *, as_json: bool) -> None:
     """Print the lines, with `as_json` each as a document."""
     if not as_json:
         lanes.show(lines)

@@ -7,10 +7,10 @@ import click
 
 from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.verb import JSON, TEXT, moment_option, output_option, takes_context, talk
+from trainmaster.client.clients import Clients
 from trainmaster.client.logs.read import LINES_MAX, Selection
 
 if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
     from trainmaster.client.logs.follow import RunLog
 
 DEFAULT_LINES = 1000
@@ -37,7 +37,7 @@ DEFAULT_LINES = 1000
 @output_option(TEXT, JSON)
 @takes_context
 def logs(
-    clients: "Clients",
+    clients: Clients,
     run: str,
     *,
     follows: bool,

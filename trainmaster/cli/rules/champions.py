@@ -30,6 +30,7 @@ from trainmaster.cli.verb import (
     talk,
     wait_option,
 )
+from trainmaster.client.clients import Clients
 from trainmaster.client.shown.champion_lines import (
     lineage_facts,
     pending_lines,
@@ -39,15 +40,14 @@ from trainmaster.client.shown.champion_lines import (
 )
 from trainmaster.client.terminal import Fact, one_line
 from trainmaster.client.times import minute, span
+from trainmaster.orchestrator.core.champions.champion import Champion, Reign, Verdict
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import in_team
 from trainmaster.orchestrator.core.policy.currency import money
 
 if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
     from trainmaster.client.rules.champions import ListedModel
     from trainmaster.client.rules.serving import ServingEndpoint
-    from trainmaster.orchestrator.core.champions.champion import Champion, Reign, Verdict
 
 LATEST = 5
 
@@ -70,7 +70,7 @@ def models() -> None:
 @models.command("ls", short_help="List all models, with their runs and champions.")
 @output_option()
 @takes_context
-def list_models(clients: "Clients", output: str) -> int:
+def list_models(clients: Clients, output: str) -> int:
     """List all models of the newest 20,000 runs, and those with a champion, which * marks.
 
     Costs a storage operation for each thousand runs, and one for each champion. `trainmaster champions` shows more of
@@ -110,7 +110,7 @@ def _model_row(model: "ListedModel", now: datetime) -> dict[str, str]:
     }
 
 
-def _champion_text(champion: "Champion") -> str:
+def _champion_text(champion: Champion) -> str:
     """`RUN with accuracy 0.93, version 2`."""
     current = champion.current
     if current is None:
@@ -143,7 +143,7 @@ SERVES_WITHIN_S = 7200
 @output_option(TABLE, JSON, YAML)
 @takes_team
 @takes_context_to_change
-def deploy(clients: "Clients", *, model: str, output: str, instead: str | None, **wish: Any) -> int:
+def deploy(clients: Clients, *, model: str, output: str, instead: str | None, **wish: Any) -> int:
     """Show what is deployed on an endpoint, what would change, and what all of it costs a month; with --yes, change it.
 
     The model that served before stays deployed without traffic, and costs the same, until --undeploy. None of it
@@ -173,7 +173,7 @@ def deploy(clients: "Clients", *, model: str, output: str, instead: str | None, 
     return ExitStatus.DONE
 
 
-def _is_confirmed(clients: "Clients", endpoint: "ServingEndpoint", output: str, *, yes: bool) -> bool:
+def _is_confirmed(clients: Clients, endpoint: "ServingEndpoint", output: str, *, yes: bool) -> bool:
     """Print the plan; whether it changes anything, and may."""
     plan = endpoint.document
     document: Any = encoded(plan)
@@ -214,7 +214,7 @@ def champions() -> None:
 @champions.command()
 @output_option()
 @takes_context
-def ls(clients: "Clients", output: str) -> int:
+def ls(clients: Clients, output: str) -> int:
     """List the champion of each model.
 
     Exit status: 0 done, 1 a champion cannot be read, or there are more than 1,000; the others are listed.
@@ -238,7 +238,7 @@ def ls(clients: "Clients", output: str) -> int:
     return ExitStatus.FINDING if problems else ExitStatus.DONE
 
 
-def _row(champion: "Champion") -> dict[str, str]:
+def _row(champion: Champion) -> dict[str, str]:
     current = champion.current
     return {
         "MODEL": one_line(in_team(champion.team, champion.model_name)),
@@ -253,7 +253,7 @@ def _row(champion: "Champion") -> dict[str, str]:
 @output_option()
 @takes_team
 @takes_context
-def show(clients: "Clients", model: str, output: str) -> int:
+def show(clients: Clients, model: str, output: str) -> int:
     """Show the champion of MODEL, where it comes from, its predecessors, and the latest challengers."""
     from trainmaster.client.rules.champions import find_champion
 
@@ -270,7 +270,7 @@ def show(clients: "Clients", model: str, output: str) -> int:
 @wait_option(120.0, "how long to wait for the service's answer")
 @takes_team
 @takes_context_to_change
-def rollback(clients: "Clients", model: str, to_run: str | None, wait_s: float) -> int:
+def rollback(clients: Clients, model: str, to_run: str | None, wait_s: float) -> int:
     """Restore an earlier champion of MODEL, and print its run's id.
 
     Exit status: 0 restored, 2 refused (no earlier champion, or its copy is gone), 3 the model has no
@@ -294,7 +294,7 @@ def rollback(clients: "Clients", model: str, to_run: str | None, wait_s: float) 
 @wait_option(120.0, "how long to wait for the service's answer")
 @takes_team
 @takes_context_to_change
-def approve(clients: "Clients", model: str, run: str | None, reject: bool, wait_s: float) -> int:
+def approve(clients: Clients, model: str, run: str | None, reject: bool, wait_s: float) -> int:
     """Promote the challenger of MODEL that waits for approval, and print the champion's run.
 
     With RUN, only if it is that run's.
@@ -313,7 +313,7 @@ def approve(clients: "Clients", model: str, run: str | None, reject: bool, wait_
     return ExitStatus.DONE
 
 
-def _print_champion(champion: "Champion") -> None:
+def _print_champion(champion: Champion) -> None:
     print_facts(_facts(champion))
     click.echo("\nChampions, latest first")
     print_table([_reign(each) for each in islice(reversed(champion.history), LATEST)])
@@ -322,7 +322,7 @@ def _print_champion(champion: "Champion") -> None:
     print_table(verdicts, spare=("AT", "OUTCOME", "REASON"))
 
 
-def _reign(reign: "Reign") -> dict[str, str]:
+def _reign(reign: Reign) -> dict[str, str]:
     return {
         "SINCE": minute(reign.since),
         "BY": reign.cause,
@@ -331,7 +331,7 @@ def _reign(reign: "Reign") -> dict[str, str]:
     }
 
 
-def _verdict(verdict: "Verdict") -> dict[str, str]:
+def _verdict(verdict: Verdict) -> dict[str, str]:
     return {
         "AT": minute(verdict.at),
         "RUN": one_line(verdict.run_id),
@@ -340,7 +340,7 @@ def _verdict(verdict: "Verdict") -> dict[str, str]:
     }
 
 
-def _facts(champion: "Champion") -> Iterator[Fact]:
+def _facts(champion: Champion) -> Iterator[Fact]:
     yield "name", [in_team(champion.team, champion.model_name)]
     if lines := pending_lines(champion):
         yield "waits for approval", lines

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_run
 from trainmaster.client.nearest import nearest_names
@@ -19,9 +19,6 @@ from trainmaster.orchestrator.core.retraining.condition import Alert, NewImage, 
 from trainmaster.orchestrator.core.retraining.new_data import NewData
 from trainmaster.orchestrator.core.retraining.rule import Rule
 
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
-
 NAMES_MAX = 1000
 """Names beside the pattern, and runs of the index, that are compared."""
 RUNS_SCANNED_MAX = 5000
@@ -29,7 +26,7 @@ FIRINGS_MAX = 20
 """Records of the newest firings that are searched for signals."""
 
 
-def inert_notes(clients: "Clients", dropped_names: Collection[str]) -> Iterator[str]:
+def inert_notes(clients: Clients, dropped_names: Collection[str]) -> Iterator[str]:
     """A sentence for each condition of these files' accepted rules that waits for something of which there is no sign.
 
     Costs a read of the book, and up to FIRINGS_MAX reads or a few listings for each condition. What the user may not ask
@@ -53,7 +50,7 @@ def inert_notes(clients: "Clients", dropped_names: Collection[str]) -> Iterator[
                 yield f"{rule.rule_id} {note}".rstrip()
 
 
-def _data_note(clients: "Clients", condition: NewData) -> str:
+def _data_note(clients: Clients, condition: NewData) -> str:
     """Why no object can match: there is no bucket, or no name that begins like the pattern."""
     bucket, pattern = split_object_uri(condition.pattern)
     if not clients.storage.bucket(bucket).exists():
@@ -67,7 +64,7 @@ def _data_note(clients: "Clients", condition: NewData) -> str:
     return f"watches {condition.objects}, and no object's name begins with {prefix!r} yet. {nearest_names(prefix, names)}"
 
 
-def _upstream_note(clients: "Clients", book: Book, rule: Rule, condition: Upstream) -> str:
+def _upstream_note(clients: Clients, book: Book, rule: Rule, condition: Upstream) -> str:
     """Why the model may never come: no rule trains it, no run did, and it has no champion."""
     name, team = condition.model_name, rule.team
     if any((other.model_name, other.team) == (name, team) for other in book.rules):
@@ -94,7 +91,7 @@ def _signal_note(condition: NewImage | Alert, signals: Collection[Mapping[str, s
     return f"waits for {condition}, but rules were fired by others. {near}"
 
 
-def _signals_on_record(clients: "Clients") -> list[dict[str, str]]:
+def _signals_on_record(clients: Clients) -> list[dict[str, str]]:
     """The facts of the pushes and alerts that are behind the newest firings of all rules."""
     rows = list_runs(clients, Filters(), limit=NAMES_MAX, scanned_max=NAMES_MAX).rows
     facts: list[dict[str, str]] = []

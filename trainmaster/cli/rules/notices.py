@@ -1,7 +1,5 @@
 """`trainmaster notices`: what was sent to the policy's receivers, and a test of one of them."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from trainmaster.cli.exits import ExitStatus
@@ -15,9 +13,7 @@ from trainmaster.cli.verb import (
     talk,
     wait_option,
 )
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
+from trainmaster.client.clients import Clients
 
 
 @click.group(cls=ContextGroup)
@@ -29,7 +25,7 @@ def notices() -> None:
 @click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="how many")
 @output_option()
 @takes_context
-def ls(clients: "Clients", limit: int, output: str) -> int:
+def ls(clients: Clients, limit: int, output: str) -> int:
     """Show the newest notices that receivers get, and what became of each.
 
     Costs two storage operations, and one for each notice.
@@ -54,7 +50,7 @@ def ls(clients: "Clients", limit: int, output: str) -> int:
 @click.argument("receiver", metavar="RECEIVER")
 @wait_option(30.0, "how long to wait for the receiver's answer")
 @takes_context_to_change
-def test(clients: "Clients", receiver: str, wait_s: float) -> int:
+def test(clients: Clients, receiver: str, wait_s: float) -> int:
     """Send a notice to one RECEIVER of the policy, whatever its `when` says.
 
     Exit status: 0 it was delivered, 1 it was not, 2 the policy has no such receiver, 5 there was no answer in time.

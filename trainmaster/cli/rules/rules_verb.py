@@ -23,10 +23,10 @@ from trainmaster.cli.verb import (
     talk,
     wait_option,
 )
+from trainmaster.client.clients import Clients
 from trainmaster.orchestrator.core.names import in_team
 
 if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
     from trainmaster.client.rules.found_rule import FoundRule
     from trainmaster.client.submission.examination import Examination
     from trainmaster.orchestrator.core.retraining.rule import Rule
@@ -43,7 +43,7 @@ def rules() -> None:
 @rules.command(short_help="List the rules: states, counts, times and last firings.")
 @output_option()
 @takes_context
-def ls(clients: "Clients", output: str) -> int:
+def ls(clients: Clients, output: str) -> int:
     """List the rules: what they wait for, whether they are in force, and when each fired last and fires next."""
     from trainmaster.cli.rules.screens import print_rules
     from trainmaster.client.rules.listing import list_rules
@@ -62,7 +62,7 @@ def ls(clients: "Clients", output: str) -> int:
 @output_option()
 @takes_team
 @takes_context
-def show(clients: "Clients", rule: str, output: str) -> int:
+def show(clients: Clients, rule: str, output: str) -> int:
     """Show RULE: its document, its status, and what it has counted so far."""
     from trainmaster.cli.rules.screens import print_rule
     from trainmaster.client.rules.listing import find_rule
@@ -90,7 +90,7 @@ def show(clients: "Clients", rule: str, output: str) -> int:
 @takes_team
 @takes_context_to_change
 def apply(
-    clients: "Clients",
+    clients: Clients,
     files: tuple[str, ...],
     policy: Path | None,
     *,
@@ -157,7 +157,7 @@ def _rule_files_in(folder: str, *, may_be_empty: bool) -> list[str]:
 
 
 def _make_equal(
-    clients: "Clients",
+    clients: Clients,
     rules: Sequence["Examination"],
     team: str | None,
     wait_s: float,
@@ -182,7 +182,7 @@ def _make_equal(
     return ExitStatus.DONE
 
 
-def _apply_rules(clients: "Clients", rules: Sequence["Examination"], team: str | None, wait_s: float) -> int:
+def _apply_rules(clients: Clients, rules: Sequence["Examination"], team: str | None, wait_s: float) -> int:
     from trainmaster.cli.submit.script_notes import upload_script
     from trainmaster.client.rules.changing import data_note, drop_rule
     from trainmaster.client.rules.listing import read_book
@@ -234,7 +234,7 @@ def _say_applied(rule: "Examination", status: "RuleStatus", before: "Rule | None
         )
 
 
-def _warn_of_inert_rules(clients: "Clients", statuses: Sequence["RuleStatus"]) -> None:
+def _warn_of_inert_rules(clients: Clients, statuses: Sequence["RuleStatus"]) -> None:
     from trainmaster.cli.rules.inert import inert_notes
 
     accepted = [status.dropped_name for status in statuses if status.state == "accepted"]
@@ -247,7 +247,7 @@ def _warn_of_inert_rules(clients: "Clients", statuses: Sequence["RuleStatus"]) -
 @_WAIT
 @takes_team
 @takes_context_to_change
-def fire(clients: "Clients", rule: str, wait_s: float) -> int:
+def fire(clients: Clients, rule: str, wait_s: float) -> int:
     """Fire RULE now, and print the id of the run that it starts.
 
     The rule's `when` needs the condition `manual: {}`. Its limits apply.
@@ -276,7 +276,7 @@ def fire(clients: "Clients", rule: str, wait_s: float) -> int:
 @click.argument("rules", nargs=-1, required=True, metavar="RULE...")
 @_WAIT
 @takes_context_to_change
-def pause(clients: "Clients", rules: tuple[str, ...], wait_s: float) -> int:
+def pause(clients: Clients, rules: tuple[str, ...], wait_s: float) -> int:
     """Stop each RULE from firing, and print its state: sets `enabled: false` in its file, and drops the file again.
 
     Its schedule, signals and orders are ignored until it is resumed, and objects that arrive are not counted. A run that
@@ -292,7 +292,7 @@ def pause(clients: "Clients", rules: tuple[str, ...], wait_s: float) -> int:
 @click.argument("rules", nargs=-1, required=True, metavar="RULE...")
 @_WAIT
 @takes_context_to_change
-def resume(clients: "Clients", rules: tuple[str, ...], wait_s: float) -> int:
+def resume(clients: Clients, rules: tuple[str, ...], wait_s: float) -> int:
     """Let each RULE fire again, after `pause` or quarantine, and print its state.
 
     Sets `enabled: true` in its file, and drops the file again. What was due meanwhile is not made up for. If one of
@@ -303,7 +303,7 @@ def resume(clients: "Clients", rules: tuple[str, ...], wait_s: float) -> int:
     return _set_enabled(clients, rules, wait_s, enabled=True)
 
 
-def _set_enabled(clients: "Clients", names: Sequence[str], wait_s: float, *, enabled: bool) -> int:
+def _set_enabled(clients: Clients, names: Sequence[str], wait_s: float, *, enabled: bool) -> int:
     from trainmaster.client.rules.changing import is_already, pause_refusal, set_enabled
     from trainmaster.client.rules.found_rule import state_word
 
@@ -322,7 +322,7 @@ def _set_enabled(clients: "Clients", names: Sequence[str], wait_s: float, *, ena
     return ExitStatus.DONE
 
 
-def _find_rules(clients: "Clients", names: Sequence[str]) -> "list[FoundRule]":
+def _find_rules(clients: Clients, names: Sequence[str]) -> "list[FoundRule]":
     """Each of the rules once; before any is changed, so that an unknown one changes none."""
     from trainmaster.client.rules.listing import find_rule
 
@@ -335,7 +335,7 @@ def _find_rules(clients: "Clients", names: Sequence[str]) -> "list[FoundRule]":
 @click.option("--yes", is_flag=True, help="do not ask")
 @takes_team
 @takes_context_to_change
-def rm(clients: "Clients", rules: tuple[str, ...], yes: bool) -> int:
+def rm(clients: Clients, rules: tuple[str, ...], yes: bool) -> int:
     """Delete the file of each RULE. The rule is retired within a minute; the runs that it has started continue.
 
     Until then an image push, an alert or an upstream run may still fire it: `rules pause` before stops it at once. If one

@@ -1,27 +1,24 @@
 """`trainmaster cancel`: end runs."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import click
 
 from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.runs.following import order_survives_interrupt
 from trainmaster.cli.verb import print_names, says_where, takes_context_to_change, talk
+from trainmaster.client.clients import Clients
 from trainmaster.client.find import Run, find_run, is_from, local_file, run_ids_of
 from trainmaster.client.terminal import one_line
 from trainmaster.client.wait import wait_for_end
 from trainmaster.orchestrator.core.runs.states import RunState
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--wait", is_flag=True, help="until each run has ended")
 @takes_context_to_change
-def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
+def cancel(clients: Clients, runs: tuple[str, ...], wait: bool) -> int:
     """End each RUN: a waiting run gets no job, and a job is cancelled.
 
     RUN is a run's id, that of a group for all its runs, a file, or the id or key of a message. A file means its only run
@@ -58,7 +55,7 @@ def cancel(clients: "Clients", runs: tuple[str, ...], wait: bool) -> int:
     return ExitStatus.DONE if all(each.state is RunState.CANCELLED for each in ended) else ExitStatus.FINDING
 
 
-def _runs_to_cancel(clients: "Clients", named: Mapping[str, Run]) -> list[Run]:
+def _runs_to_cancel(clients: Clients, named: Mapping[str, Run]) -> list[Run]:
     """The run of each text; of a file the only one that is active, or the latest if none is.
 
     Raises:

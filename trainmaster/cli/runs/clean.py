@@ -2,7 +2,6 @@
 
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
 
@@ -20,9 +19,7 @@ from trainmaster.cli.verb import (
     talk,
     wait_option,
 )
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
+from trainmaster.client.clients import Clients
 
 
 @click.command()
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
 @wait_option(120.0, "how long to wait for the service's answer")
 @takes_team
 @takes_context_to_change
-def clean(clients: "Clients", *, plans: bool, yes: bool, output: str, wait_s: float) -> int:
+def clean(clients: Clients, *, plans: bool, yes: bool, output: str, wait_s: float) -> int:
     """Remove the runs, checkpoints and models that the policy's `retention` no longer keeps, and show which.
 
     The service does so once a day, in its ticks; this verb orders it to begin now. It never removes a champion, an earlier

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import click
 
@@ -17,10 +16,8 @@ from trainmaster.cli.verb import (
     takes_context,
     talk,
 )
+from trainmaster.client.clients import Clients
 from trainmaster.client.runs.costs import BY
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 
 @click.command()
@@ -35,9 +32,7 @@ if TYPE_CHECKING:
 @moment_option("--before", "runs recorded before that time, in the same forms")
 @output_option(TABLE, JSON, YAML)
 @takes_context
-def costs(
-    clients: "Clients", *, by: str, since: datetime | None, before: datetime | None, output: str
-) -> int:
+def costs(clients: Clients, *, by: str, since: datetime | None, before: datetime | None, output: str) -> int:
     """Show what runs have cost, and what those that have not ended may still cost, the dearest group first.
 
     By the price table and the service's times, as each run's record has it; the bill may differ. The index of runs is

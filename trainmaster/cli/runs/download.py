@@ -3,12 +3,12 @@
 import shlex
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from trainmaster.cli.exits import ExitStatus, Stop, why_unwritable
 from trainmaster.cli.verb import print_names, takes_context, talk
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import NotFound
 from trainmaster.client.files.download import download as download_files
 from trainmaster.client.files.download import false_claims
@@ -16,9 +16,6 @@ from trainmaster.client.files.listing import RemoteFile, champion_files, model_f
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.rules.champions import find_reigning
 from trainmaster.client.terminal import one_line, plural, size_text
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 CHAMPION = "champion:"
 CLAIMS_SHOWN = 10
@@ -32,7 +29,7 @@ CLAIMS_SHOWN = 10
 )
 @click.option("--force", is_flag=True, help="replace files that differ")
 @takes_context
-def download(clients: "Clients", run: str, folder: Path | None, *, everything: bool, force: bool) -> int:
+def download(clients: Clients, run: str, folder: Path | None, *, everything: bool, force: bool) -> int:
     """Download the model of RUN into DIR, by default a folder with the run's id, and verify every file.
 
     RUN is a run's id or its last part, latest, the file that started it, the id or key of a message, or champion:MODEL, for the copy that no job
@@ -68,7 +65,7 @@ def download(clients: "Clients", run: str, folder: Path | None, *, everything: b
     return ExitStatus.FINDING if false else ExitStatus.DONE
 
 
-def _files_to_download(clients: "Clients", text: str, *, everything: bool) -> tuple[str, list[RemoteFile]]:
+def _files_to_download(clients: Clients, text: str, *, everything: bool) -> tuple[str, list[RemoteFile]]:
     """The run's id, and the files of its model; of a champion, those of its copy."""
     if text.startswith(CHAMPION):
         _, reign = find_reigning(clients, text.removeprefix(CHAMPION))
@@ -83,7 +80,7 @@ def _files_to_download(clients: "Clients", text: str, *, everything: bool) -> tu
     return run.record.run_id, files
 
 
-def _champion_hint(clients: "Clients", text: str) -> str:
+def _champion_hint(clients: Clients, text: str) -> str:
     """How to download the champion of that name, if there is one."""
     if set(text) & set("./"):
         return ""
@@ -94,7 +91,7 @@ def _champion_hint(clients: "Clients", text: str) -> str:
     return f"\nThe champion of that name: trainmaster download {shlex.quote(CHAMPION + text)}"
 
 
-def _all_files(clients: "Clients", run: Run) -> list[RemoteFile]:
+def _all_files(clients: Clients, run: Run) -> list[RemoteFile]:
     output_uri = run.record.output_uri
     files = objects_below(clients, output_uri) if output_uri else []
     if not files:

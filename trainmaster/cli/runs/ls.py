@@ -1,5 +1,6 @@
 """`trainmaster ls`: the newest runs."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -16,16 +17,14 @@ from trainmaster.cli.verb import (
     takes_context,
     talk,
 )
+from trainmaster.client.clients import Clients
 from trainmaster.client.runs.facts import SHOWN_STATES, log_says_more
 from trainmaster.orchestrator.core.names import in_team
+from trainmaster.orchestrator.core.runs.index import IndexRow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from trainmaster.client.clients import Clients
     from trainmaster.client.runs.columns import Order
     from trainmaster.client.runs.listing import RunList
-    from trainmaster.orchestrator.core.runs.index import IndexRow
 
 LIMIT_MAX = 10_000
 QUEUED_SHOWN = 5
@@ -77,7 +76,7 @@ def _order_of_option(_call: click.Context, _option: click.Parameter, text: str |
 @output_option()
 @takes_context
 def ls(
-    clients: "Clients",
+    clients: Clients,
     *,
     states: tuple[str, ...],
     model: str | None,
@@ -127,7 +126,7 @@ def ls(
 
 
 def print_runs(
-    clients: "Clients", found: "RunList", now: datetime, output: str, order: "Order | None" = None
+    clients: Clients, found: "RunList", now: datetime, output: str, order: "Order | None" = None
 ) -> None:
     """Print a list of runs in the format of `-o`, with the progress of those that train."""
     from trainmaster.client.shown.run_lines import QUEUED_LONG, queued_text
@@ -145,7 +144,7 @@ def print_runs(
 
 
 def run_table(
-    rows: "Sequence[IndexRow]", now: datetime, order: "Order | None" = None
+    rows: Sequence[IndexRow], now: datetime, order: "Order | None" = None
 ) -> tuple[list[dict[str, str]], list[str]]:
     """The rows of the table, and the columns to leave out on a narrow terminal, in this order."""
     from trainmaster.client.runs.columns import differing_columns
@@ -165,7 +164,7 @@ def run_table(
     return table, [name for name in spare if name not in sorted_by]
 
 
-def columns(row: "IndexRow", now: datetime) -> dict[str, str]:
+def columns(row: IndexRow, now: datetime) -> dict[str, str]:
     """A run as a row of the table."""
     from trainmaster.client.runs.facts import state_of
     from trainmaster.client.shown.cost_lines import row_cost

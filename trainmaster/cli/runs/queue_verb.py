@@ -8,10 +8,10 @@ import click
 
 from trainmaster.cli.table import print_facts, print_table
 from trainmaster.cli.verb import output_option, print_for_programs, takes_context, talk
+from trainmaster.client.clients import Clients
 from trainmaster.client.times import span
 
 if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
     from trainmaster.client.runs.queue_listing import QueueListing
 
 SPARE = ("PRIORITY", "NEXT TRY", "WAITING")
@@ -26,7 +26,7 @@ SPARE = ("PRIORITY", "NEXT TRY", "WAITING")
 )
 @output_option()
 @takes_context
-def queue(clients: "Clients", team: str | None, output: str) -> int:
+def queue(clients: Clients, team: str | None, output: str) -> int:
     """Show the runs that wait, in the order in which they are admitted, the slots in use and the starts of today.
 
     Of the newest 999 runs, those outside the queue are named below: those whose job the training service has not

@@ -1,17 +1,14 @@
 """`trainmaster status`: one run, or a file or message without one."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import click
 
 from trainmaster.cli.runs.following import run_survives_interrupt, say_change, timeout_option
 from trainmaster.cli.table import print_facts
 from trainmaster.cli.verb import NAME, TABLE, output_option, print_for_programs, takes_context, talk
+from trainmaster.client.clients import Clients
 from trainmaster.client.shown.run_screen import drop_facts, run_facts
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 NEWEST = 10
 """Runs that are listed where none is named."""
@@ -23,7 +20,7 @@ NEWEST = 10
 @timeout_option
 @output_option()
 @takes_context
-def status(clients: "Clients", run: str | None, *, wait: bool, timeout_s: float | None, output: str) -> int:
+def status(clients: Clients, run: str | None, *, wait: bool, timeout_s: float | None, output: str) -> int:
     """Show RUN: its state and why, its job, results, cost and problems, and the next commands.
 
     Without RUN it lists the newest runs, as `trainmaster ls`.
@@ -68,7 +65,7 @@ def status(clients: "Clients", run: str | None, *, wait: bool, timeout_s: float 
     return 0
 
 
-def _newest(clients: "Clients", output: str) -> int:
+def _newest(clients: Clients, output: str) -> int:
     from trainmaster.cli.runs.ls import NO_RUNS, print_runs
     from trainmaster.client.runs.listing import Filters, list_runs
 

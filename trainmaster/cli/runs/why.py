@@ -8,6 +8,7 @@ import click
 
 from trainmaster.cli.table import print_facts
 from trainmaster.cli.verb import JSON, TABLE, YAML, output_option, print_for_programs, takes_context
+from trainmaster.client.clients import Clients
 from trainmaster.client.runs.facts import candidate_of
 from trainmaster.client.shown.champion_lines import champion_file_facts, data_lines, value_text
 from trainmaster.client.shown.cost_lines import cost_facts
@@ -31,13 +32,11 @@ from trainmaster.client.shown.run_screen import state_text
 from trainmaster.client.terminal import STATE, Fact
 from trainmaster.client.times import span, utc_text
 from trainmaster.orchestrator.core.admission.retries import followed_texts
-from trainmaster.orchestrator.core.runs.record import metrics_of
+from trainmaster.orchestrator.core.champions.champion import Reign
+from trainmaster.orchestrator.core.runs.record import RefusedCandidate, RunRecord, Source, metrics_of
 
 if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
     from trainmaster.client.explaining.explanation import Explanation
-    from trainmaster.orchestrator.core.champions.champion import Reign
-    from trainmaster.orchestrator.core.runs.record import RefusedCandidate, RunRecord, Source
 
 TRIES_SHOWN = 5
 
@@ -46,7 +45,7 @@ TRIES_SHOWN = 5
 @click.argument("subject", metavar="RUN|MODEL")
 @output_option(TABLE, JSON, YAML)
 @takes_context
-def why(clients: "Clients", subject: str, output: str) -> int:
+def why(clients: Clients, subject: str, output: str) -> int:
     """Explain a run: its event, request, image, tries, job, model and verdict; or where a model's champion comes from.
 
     RUN is a run's id or its last part, latest, the file that started it, or the id or key of a message. MODEL is the name of a champion.
@@ -73,7 +72,7 @@ def why_facts(found: "Explanation", now: datetime, *, is_local: bool) -> Iterato
         yield from run_facts(found, found.record, now, is_local=is_local)
 
 
-def champion_facts(reign: "Reign", now: datetime) -> Iterator[Fact]:
+def champion_facts(reign: Reign, now: datetime) -> Iterator[Fact]:
     """Since when the model is champion, by which value, and the identity of its files."""
     contest = reign.contest
     yield "since", [f"{utc_text(reign.since)}, {span(now - reign.since)} ago, by {reign.cause}"]
@@ -83,7 +82,7 @@ def champion_facts(reign: "Reign", now: datetime) -> Iterator[Fact]:
     yield from champion_file_facts(reign)
 
 
-def run_facts(found: "Explanation", record: "RunRecord", now: datetime, *, is_local: bool) -> Iterator[Fact]:
+def run_facts(found: "Explanation", record: RunRecord, now: datetime, *, is_local: bool) -> Iterator[Fact]:
     """Each step of the run, in the order in which it happened."""
     yield "run", [record.run_id]
     yield STATE, [state_text(record, now)]
@@ -110,7 +109,7 @@ def run_facts(found: "Explanation", record: "RunRecord", now: datetime, *, is_lo
     yield from fault_facts(record, followed_texts(record))
 
 
-def _rule_facts(source: "Source") -> Iterator[Fact]:
+def _rule_facts(source: Source) -> Iterator[Fact]:
     """The rule's file, its template, and the data that had arrived."""
     if source.rule_id is None:
         return
@@ -121,7 +120,7 @@ def _rule_facts(source: "Source") -> Iterator[Fact]:
         yield "data", data
 
 
-def _tries(tries: "Sequence[RefusedCandidate]") -> Iterator[Fact]:
+def _tries(tries: Sequence[RefusedCandidate]) -> Iterator[Fact]:
     """Why earlier candidates did not run."""
     left_out = len(tries) - TRIES_SHOWN
     lines = [f"{each.text}, {utc_text(each.at)}: {each.outcome}" for each in tries[-TRIES_SHOWN:]]
@@ -129,7 +128,7 @@ def _tries(tries: "Sequence[RefusedCandidate]") -> Iterator[Fact]:
         yield "tried", [*([f"{left_out} earlier ones, then:"] if left_out > 0 else []), *lines]
 
 
-def _times(record: "RunRecord") -> Iterator[Fact]:
+def _times(record: RunRecord) -> Iterator[Fact]:
     durations = record.completion.durations_s if record.completion else None
     if durations:
         words = {"until_job": "until the job", "queued": "queued", "running": "running", "total": "in all"}
@@ -140,7 +139,7 @@ def _times(record: "RunRecord") -> Iterator[Fact]:
         yield "times", [", ".join(spans)]
 
 
-def _model_facts(record: "RunRecord") -> Iterator[Fact]:
+def _model_facts(record: RunRecord) -> Iterator[Fact]:
     """The best trial, the model with its metrics and hashes, and the verdict on it."""
     best = record.tuning or record.progress
     if best is not None and best.best_trial is not None:

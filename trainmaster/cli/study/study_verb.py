@@ -4,7 +4,6 @@ import shutil
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -20,14 +19,12 @@ from trainmaster.cli.verb import (
     print_names,
     takes_context,
 )
+from trainmaster.client.clients import Clients
 from trainmaster.client.shown.run_lines import failed_trial_facts
 from trainmaster.client.study.document import study_document
 from trainmaster.client.study.read import find_tuning
 from trainmaster.client.study.study import Study, counts, number
 from trainmaster.client.terminal import one_line, plural
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 PIPE_WIDTH = 10_000
 
@@ -45,7 +42,7 @@ PIPE_WIDTH = 10_000
 )
 @output_option(TABLE, JSON, YAML)
 @takes_context
-def study(clients: "Clients", run: str, html: Path | None, request: bool, output: str) -> int:
+def study(clients: Clients, run: str, html: Path | None, request: bool, output: str) -> int:
     """Show a tuning: its trials, their parameters and results; with --html drawn as on the console's page.
 
     RUN is a run's id or its last part, latest, the file that started it, or the id or key of a message. JOB is the name of any tuning job,

@@ -1,14 +1,10 @@
 """`trainmaster again`: submit the request of a run once more."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from trainmaster.cli.submit.options import Following, WithArguments, following_options, set_option, yes_option
 from trainmaster.cli.verb import JSON, NAME, YAML, output_option, takes_context_to_change
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
+from trainmaster.client.clients import Clients
 
 
 @click.command(cls=WithArguments)
@@ -20,7 +16,7 @@ if TYPE_CHECKING:
 @output_option(NAME, JSON, YAML)
 @takes_context_to_change
 def again(
-    clients: "Clients",
+    clients: Clients,
     run: str,
     *,
     arguments: tuple[str, ...],

@@ -5,17 +5,15 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.runs.following import require_model_option, timeout_option
+from trainmaster.client.context import Context
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.orchestrator.core.requests.script import LAUNCHERS
-
-if TYPE_CHECKING:
-    from trainmaster.client.context import Context
 
 set_option = click.option("--set", "settings", multiple=True, metavar="KEY=VALUE",
                           help="replace a value of the request, for example cluster.chief.machine=n1-standard-8; repeatable")  # fmt: skip
@@ -152,7 +150,7 @@ def check_together(
         raise click.UsageError("\n".join(faults))
 
 
-def image_of(image: str | None, context: "Context") -> str | None:
+def image_of(image: str | None, context: Context) -> str | None:
     """The URI of `--image`; a folder gets one with its name, under which `provide_image` provides it.
 
     Raises:
@@ -181,7 +179,7 @@ def image_of(image: str | None, context: "Context") -> str | None:
     return uri
 
 
-def provide_image(image: str | None, context: "Context") -> None:
+def provide_image(image: str | None, context: Context) -> None:
     """Provide the folder of `--image` to the local stack, for this run and later ones."""
     if image is not None and context.state is not None and Path(image).is_dir():
         from trainstack.stack.state import provide
@@ -189,6 +187,6 @@ def provide_image(image: str | None, context: "Context") -> None:
         provide(context.state, {_repository(image, context): Path(image).resolve()})
 
 
-def _repository(image: str, context: "Context") -> str:
+def _repository(image: str, context: Context) -> str:
     name = model_name_from(Path(image).resolve().name)
     return f"{context.region}-docker.pkg.dev/{context.project}/{context.prefix}trainmaster/{name}"

@@ -25,9 +25,9 @@ from trainmaster.cli.verb import (
     takes_team,
     talk,
 )
+from trainmaster.client.context import Context
 
 if TYPE_CHECKING:
-    from trainmaster.client.context import Context
     from trainmaster.client.plan.plan import Plan
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.examination import Examination
@@ -111,7 +111,7 @@ def plan(
 def _examine_and_plan(
     source: "RequestSource",
     edits: "Edits",
-    where: "Context",
+    where: Context,
     policy: Path | None,
     key: str | None,
     *,
@@ -196,7 +196,7 @@ def _refusal(found: "Examination") -> Stop:
 def _print_own_job(
     source: "RequestSource",
     edits: "Edits",
-    where: "Context",
+    where: Context,
     policy: Path | None,
     form: str,
     *,

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainmaster.cli.verb import talk
+from trainmaster.client.clients import Clients
 from trainmaster.client.terminal import one_line, plural, relative_to_cwd, size_text
 
 if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
     from trainmaster.client.submission.examination import Examination
     from trainmaster.client.submission.pack import Packed
     from trainmaster.inspect.finding import ProgramFinding
@@ -42,7 +42,7 @@ def folder_notes(packed: "Packed", noted: set[Path]) -> Iterator[str]:
     yield from size_warnings(packed)
 
 
-def upload_script(clients: "Clients", packed: "Packed", team: str | None, noted: set[Path]) -> None:
+def upload_script(clients: Clients, packed: "Packed", team: str | None, noted: set[Path]) -> None:
     """Print the notes on its folder, unless it is in `noted`, upload the archive if it is new, and say where it is."""
     from trainmaster.client.submission.send import send_script
 

@@ -33,9 +33,9 @@ from trainmaster.cli.verb import (
     takes_team,
     talk,
 )
+from trainmaster.client.clients import Clients
 
 if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.examination import Examination
     from trainmaster.client.submission.send import Sent
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @output_option(NAME, JSON, YAML)
 @takes_context_to_change
 def submit(
-    clients: "Clients",
+    clients: Clients,
     *,
     files: tuple[str, ...],
     arguments: tuple[str, ...],
@@ -109,7 +109,7 @@ def submit(
 
 
 def send_and_follow(
-    clients: "Clients",
+    clients: Clients,
     requests: "Sequence[Examination]",
     following: Following,
     *,
@@ -138,7 +138,7 @@ def send_and_follow(
             print_data([_document(clients, *run, following) for run in runs], output)
 
 
-def _follow(clients: "Clients", sent: "Sequence[Sent]", following: Following) -> ExitStatus:
+def _follow(clients: Clients, sent: "Sequence[Sent]", following: Following) -> ExitStatus:
     """Follow the runs that were not refused, if asked."""
     recorded = [each for each in sent if not each.is_refused]
     accepted = [run_id for each in recorded for run_id in each.run_ids]
@@ -164,7 +164,7 @@ def _follow(clients: "Clients", sent: "Sequence[Sent]", following: Following) ->
 
 
 def _sound_requests(
-    clients: "Clients", files: Sequence[str], edits: "Edits", *, is_message: bool
+    clients: Clients, files: Sequence[str], edits: "Edits", *, is_message: bool
 ) -> "list[Examination]":
     """All requests, without a fault among them; otherwise every fault of every file is shown, and nothing is sent."""
     from trainmaster.cli.faults import problem_lines
@@ -197,7 +197,7 @@ def _sound_requests(
 
 
 def _send(
-    clients: "Clients", requests: "Sequence[Examination]", key: str | None, output: str, *, yes: bool
+    clients: Clients, requests: "Sequence[Examination]", key: str | None, output: str, *, yes: bool
 ) -> "list[Sent]":
     from trainmaster.cli.submit.script_notes import upload_script
     from trainmaster.client.submission.send import publish, started_with, upload
@@ -280,7 +280,7 @@ def warn(request: "Examination", *, is_one: bool) -> None:
 
 
 def _document(
-    clients: "Clients", sent: "Sent", run_id: str, following: Following
+    clients: Clients, sent: "Sent", run_id: str, following: Following
 ) -> dict[str, Any]:  # Any: a JSON document
     """What was sent, and of a run that was followed its state and results, as far as they are on record."""
     from trainmaster.client.errors import NotFound
@@ -303,7 +303,7 @@ def _document(
     return found
 
 
-def _await_record(clients: "Clients", sent: "Sent", request: "Examination") -> "Sent":
+def _await_record(clients: Clients, sent: "Sent", request: "Examination") -> "Sent":
     """What the service has made of it, or what was sent if it has not answered in time; a refusal is shown.
 
     Raises:
@@ -332,7 +332,7 @@ def _await_record(clients: "Clients", sent: "Sent", request: "Examination") -> "
     return sent
 
 
-def _end(clients: "Clients", run_id: str, deadline: float | None, *, requires_model: bool) -> ExitStatus:
+def _end(clients: Clients, run_id: str, deadline: float | None, *, requires_model: bool) -> ExitStatus:
     """How the run ended, or why its end is unknown: all runs are waited for up to one deadline."""
     from trainmaster.client.errors import NotFound, TimedOut
     from trainmaster.client.wait import wait_for_end, wait_until_settled

@@ -1,7 +1,6 @@
 """`trainmaster wait`: wait until a run has ended."""
 
 import time
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,11 +12,9 @@ from trainmaster.cli.runs.following import (
     timeout_option,
 )
 from trainmaster.cli.verb import JSON, TEXT, output_option, print_data, print_names, takes_context
+from trainmaster.client.clients import Clients
 from trainmaster.client.find import Run, run_ids_of
 from trainmaster.client.wait import wait_for_end, wait_until_settled
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 
 @click.command()
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
 @require_model_option
 @output_option(TEXT, JSON)
 @takes_context
-def wait(clients: "Clients", run: str, *, timeout_s: float | None, requires_model: bool, output: str) -> int:
+def wait(clients: Clients, run: str, *, timeout_s: float | None, requires_model: bool, output: str) -> int:
     """Wait until RUN has ended, and print its last state, or with -o json its record.
 
     RUN is a run's id or its last part, latest, the file that started it, or the id or key of a message; or the id of a

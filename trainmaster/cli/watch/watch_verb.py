@@ -1,19 +1,15 @@
 """`trainmaster watch`: a run from its event to its record, live."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from trainmaster.cli.verb import takes_context
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
+from trainmaster.client.clients import Clients
 
 
 @click.command()
 @click.argument("run")
 @takes_context
-def watch(clients: "Clients", run: str) -> int:
+def watch(clients: Clients, run: str) -> int:
     """Show RUN as it happens: each stage, the progress of each replica, and the trials of a tuning.
 
     RUN is a run's id or its last part, latest, the file that started it, or the id or key of a message. In a pipe, each change is one line.

@@ -12,10 +12,9 @@ import click
 
 from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.verb import context_of, context_option, talk
-from trainmaster.client.context import NoContext
+from trainmaster.client.context import Context, NoContext
 
 if TYPE_CHECKING:
-    from trainmaster.client.context import Context
     from trainmaster.web.iap import IapDoor
 
 TOKEN_VARIABLE, TOKEN_MIN_CHARS = "TRAINMASTER_CONSOLE_TOKEN", 24
@@ -59,7 +58,7 @@ def web(*, context: str | None, port: int, write: bool, listener: int | None, **
         opened = _open_socket(port, ANY if team["audience"] else LOOPBACK)
     door = _door(opened, **team, is_deployed=is_secret, write=write)
 
-    def choose() -> "Context":
+    def choose() -> Context:
         try:
             chosen = context_of(context, changes=write)
         except NoContext as none:
@@ -99,7 +98,7 @@ def _token() -> str | None:
     return token
 
 
-def _is_deployed(context: "Context") -> bool:
+def _is_deployed(context: Context) -> bool:
     """Whether it is in the cloud. Then this also loads the credentials, so that missing ones are an error at once."""
     from trainmaster.client.clients import Clients
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from google.api_core.exceptions import DeadlineExceeded
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.dead_letters.letter import Letter
 
 if TYPE_CHECKING:
     from google.pubsub_v1.types import ReceivedMessage
-
-    from trainmaster.client.clients import Clients
 
 QUIET_S, LOCAL_QUIET_S = (4.0,), (0.7, 4.0)
 """The time-outs of pulls, each tried after no answer came within the one before it.
@@ -33,7 +32,7 @@ class SourceGoneError(Exception):
 class Mailbox:
     """The letters of one subscription. Every call raises `google.api_core`'s errors unchanged."""
 
-    def __init__(self, clients: "Clients", subscription_id: str) -> None:
+    def __init__(self, clients: Clients, subscription_id: str) -> None:
         self._subscriber, self._publisher = clients.pubsub
         self._project = clients.context.project
         self._quiet_s = LOCAL_QUIET_S if clients.context.pubsub_host else QUIET_S

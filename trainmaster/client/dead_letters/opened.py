@@ -5,17 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.dead_letters.letter import Letter, NoSourceError, event_key
 from trainmaster.client.dead_letters.mailbox import AT_MOST, Mailbox
 from trainmaster.client.dead_letters.reasons import FunctionLine, Reasons
 from trainmaster.client.errors import NotFound
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import object_uri
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 DEAD_LETTERS_SCHEMA = "dead_letters.v1"
 PAYLOAD_MAX_BYTES = 4096
@@ -95,7 +93,7 @@ class LetterList:
 
 @contextmanager
 def open_letters(
-    clients: "Clients", ids: Sequence[str] = (), subscription_id: str | None = None
+    clients: Clients, ids: Sequence[str] = (), subscription_id: str | None = None
 ) -> Iterator[OpenedLetters]:
     """The letters with these ids, or without any all, the oldest first; they are released when the block ends.
 
@@ -119,7 +117,7 @@ def open_letters(
         ) from fault
 
 
-def list_letters(clients: "Clients") -> LetterList:
+def list_letters(clients: Clients) -> LetterList:
     """All letters, no longer claimed. Errors are those of `open_letters`."""
     with open_letters(clients) as opened:
         return opened.listed

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import NotFound, service_errors
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.logs.read import JobLogReader, Selection
@@ -22,9 +23,6 @@ from trainmaster.orchestrator.core.names import has_form_of_run_id
 from trainmaster.orchestrator.core.runs.job import Failure, RecordedJob
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 EXPLANATION_SCHEMA = "explanation.v1"
 LAST_LINES = 12
@@ -111,7 +109,7 @@ def _known_parts(parts: Mapping[str, object]) -> dict[str, Any]:
     return {key: encoded(value) for key, value in parts.items() if value is not None}
 
 
-def explain(clients: "Clients", text: str, now: datetime) -> Explanation:
+def explain(clients: Clients, text: str, now: datetime) -> Explanation:
     """The explanation of a run, by its id, file or message; or of the champion under that name.
 
     Costs one read for most runs. A waiting run costs a listing more, a failed one at most a read of its job's log, an
@@ -131,12 +129,12 @@ def explain(clients: "Clients", text: str, now: datetime) -> Explanation:
     return explain_run(clients, _find_run_now(clients, text, now), now)
 
 
-def _find_run_now(clients: "Clients", text: str, now: datetime) -> Run:
+def _find_run_now(clients: Clients, text: str, now: datetime) -> Run:
     run = find_run(clients, text)
     return tuning_now(clients, run, now) or run
 
 
-def explain_model(clients: "Clients", model_name: str, now: datetime) -> Explanation:
+def explain_model(clients: Clients, model_name: str, now: datetime) -> Explanation:
     """Where the champion of the model comes from; of a team's model, `<team>/<name>`.
 
     Raises:
@@ -150,7 +148,7 @@ def explain_model(clients: "Clients", model_name: str, now: datetime) -> Explana
     return replace(found, model_name=model_name, champion=reign)
 
 
-def explain_run(clients: "Clients", run: Run, now: datetime) -> Explanation:
+def explain_run(clients: Clients, run: Run, now: datetime) -> Explanation:
     """The explanation of a run that was read already; a waiting or failed one costs as much as with `explain`."""
     record = run.record
     place = waiting_place(clients, record.run_id, now) if record.state is RunState.WAITING else None
@@ -161,7 +159,7 @@ def explain_run(clients: "Clients", run: Run, now: datetime) -> Explanation:
     return Explanation(record=shown, place=place, held_by=held_by)
 
 
-def _holder(clients: "Clients", job: RecordedJob) -> str | None:
+def _holder(clients: Clients, job: RecordedJob) -> str | None:
     """What keeps the job of a stack from its start, if an injection does; None if the stack does not answer."""
     import requests  # late: it takes longer than the rest of an explanation
 
@@ -175,7 +173,7 @@ def _holder(clients: "Clients", job: RecordedJob) -> str | None:
     return ", ".join(f"the injection {row['name']!r} ({row['kind']}) of this stack" for row in holders)
 
 
-def _failure(clients: "Clients", record: RunRecord) -> tuple[Failure | None, tuple[str, ...]]:
+def _failure(clients: Clients, record: RunRecord) -> tuple[Failure | None, tuple[str, ...]]:
     """The failure of a failed run, with the last lines of its job's log if the record has none; and problems."""
     failure = record.failure
     if failure is None or failure.last_lines or record.job is None:

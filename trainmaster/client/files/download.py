@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused, Damaged
 from trainmaster.client.files.downloaded import add_downloaded
 from trainmaster.client.files.listing import RemoteFile
@@ -16,9 +17,6 @@ from trainmaster.orchestrator.core.documents.codec import parse_json
 from trainmaster.orchestrator.core.names import split_object_uri
 from trainmaster.orchestrator.core.sizes import MAX_MANIFEST_BYTES, in_bytes
 
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
-
 DOWNLOADERS = 8
 CHUNK_BYTES = 8 * 1024 * 1024
 """How much of one file is in memory."""
@@ -26,7 +24,7 @@ FAULTS_SHOWN = 10
 
 
 def download(
-    clients: "Clients",
+    clients: Clients,
     files: Sequence[RemoteFile],
     folder: Path,
     *,
@@ -105,7 +103,7 @@ def _refuse(faults: Iterable[str]) -> None:
     raise ClientRefused("\n".join([*found[:FAULTS_SHOWN], *more, repair]))
 
 
-def _place(clients: "Clients", file: RemoteFile, path: Path, part: Path, *, overwrite: bool) -> RemoteFile:
+def _place(clients: Clients, file: RemoteFile, path: Path, part: Path, *, overwrite: bool) -> RemoteFile:
     _fetch(clients, file, part)
     problem = difference(file, part)
     if problem is not None:
@@ -117,7 +115,7 @@ def _place(clients: "Clients", file: RemoteFile, path: Path, part: Path, *, over
     return file
 
 
-def _fetch(clients: "Clients", file: RemoteFile, part: Path) -> None:
+def _fetch(clients: Clients, file: RemoteFile, part: Path) -> None:
     from google.api_core.exceptions import NotFound as ObjectNotFound
 
     bucket, name = split_object_uri(file.uri)

@@ -4,8 +4,9 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused, Damaged, NotFound
 from trainmaster.client.find import Run
 from trainmaster.client.records import read_bytes
@@ -13,9 +14,6 @@ from trainmaster.orchestrator.core.champions.champion import Reign
 from trainmaster.orchestrator.core.documents.codec import parse_json
 from trainmaster.orchestrator.core.names import object_uri, split_object_uri
 from trainmaster.orchestrator.core.runs.end import Model, ModelFiles
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 LISTING_MAX_BYTES = 64 * 1024 * 1024
 FILES_MAX = 100_000
@@ -37,7 +35,7 @@ class RemoteFile:
     """A document that describes the model, for example its metrics.json, and does not count as one of its files."""
 
 
-def model_files(clients: "Clients", run: Run) -> list[RemoteFile]:
+def model_files(clients: Clients, run: Run) -> list[RemoteFile]:
     """The files of the run's model, and the documents that counted, as the record lists them.
 
     Raises:
@@ -56,7 +54,7 @@ def model_files(clients: "Clients", run: Run) -> list[RemoteFile]:
     return _listed_files(document, model.uri)
 
 
-def model_listing(clients: "Clients", run: Run) -> dict[str, Any]:
+def model_listing(clients: Clients, run: Run) -> dict[str, Any]:
     """The list of the model's files that the run recorded: schemas/model_files.v1.schema.json.
 
     Raises:
@@ -84,7 +82,7 @@ def listed_model(run: Run) -> tuple[Model, ModelFiles]:
     return model, model.files
 
 
-def champion_files(clients: "Clients", reign: Reign) -> list[RemoteFile]:
+def champion_files(clients: Clients, reign: Reign) -> list[RemoteFile]:
     """The files of the champion's copy, with the sizes and checksums that its run recorded.
 
     Raises:
@@ -120,7 +118,7 @@ def _listed_files(document: Mapping[str, Any], model_uri: str) -> list[RemoteFil
     ]
 
 
-def _listing(clients: "Clients", uri: str, sha256: str | None) -> dict[str, Any]:
+def _listing(clients: Clients, uri: str, sha256: str | None) -> dict[str, Any]:
     content = read_bytes(clients.storage, *split_object_uri(uri), LISTING_MAX_BYTES)
     if content is None:
         raise NotFound(f"{uri} does not exist any more.")
@@ -137,7 +135,7 @@ def _listing(clients: "Clients", uri: str, sha256: str | None) -> dict[str, Any]
     return document
 
 
-def objects_below(clients: "Clients", directory_uri: str) -> list[RemoteFile]:
+def objects_below(clients: Clients, directory_uri: str) -> list[RemoteFile]:
     """Every object below the directory as its bucket lists it now, folder markers excepted.
 
     Raises:

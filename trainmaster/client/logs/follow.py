@@ -4,8 +4,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import NotFound
 from trainmaster.client.find import Run, find_run, read_run
 from trainmaster.client.logs.line import LogLine
@@ -16,16 +16,13 @@ from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.runs.end import SMOKE, FollowUp
 from trainmaster.orchestrator.core.runs.record import RunRecord
 
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
-
 RETRY_S = 1.0
 """How long one read of the record is repeated by the client, before it is checked whether the stack was stopped."""
 SETTLED_S, LOCAL_SETTLED_S = 10.0, 3.0
 """How long after a run's end its last lines are awaited."""
 
 
-def find_run_to_follow(clients: "Clients", text: str, *, deadline: float | None = None) -> Run:
+def find_run_to_follow(clients: Clients, text: str, *, deadline: float | None = None) -> Run:
     """As `find_run`, also while the services restart.
 
     Raises:
@@ -38,7 +35,7 @@ def find_run_to_follow(clients: "Clients", text: str, *, deadline: float | None 
     )
 
 
-def read_again(clients: "Clients", run: Run, *, deadline: float | None = None) -> Run:
+def read_again(clients: Clients, run: Run, *, deadline: float | None = None) -> Run:
     """The run as it is now, also while the services restart; raises what `find_run_to_follow` does."""
     return survive_restarts(
         clients.context, lambda: read_run(clients, run.record.run_id, retry_s=RETRY_S), deadline=deadline
@@ -65,7 +62,7 @@ class RunLog:
     """The log of one run, whichever jobs the run has had, or of one job after its end, and its record."""
 
     def __init__(
-        self, clients: "Clients", run: Run, selection: Selection | None = None, *, step: str | None = None
+        self, clients: Clients, run: Run, selection: Selection | None = None, *, step: str | None = None
     ) -> None:
         """`step`: only its job; raises what `step_job_name` does."""
         self.run = run

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_document, read_run
 from trainmaster.client.plan.outlook import LimitNow, Outlook, limits_now, outlook
@@ -27,9 +28,6 @@ from trainmaster.orchestrator.core.requests.matrix import run_documents
 from trainmaster.orchestrator.core.requests.request import Request
 from trainmaster.orchestrator.core.requests.submission import Target, submission_of
 from trainmaster.orchestrator.core.runs.record import Estimate, RunRecord
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 PLAN_SCHEMA = "plan.v1"
 RUN_ID = "dry-run"
@@ -133,7 +131,7 @@ def plan_of(examination: Examination) -> Plan | None:
 
 
 def plan_with_ledger(
-    clients: "Clients", examination: Examination, *, key: str | None = None, now: datetime
+    clients: Clients, examination: Examination, *, key: str | None = None, now: datetime
 ) -> Plan | None:
     """The plan with what the deployment's ledger shows now; None without a sound request. Submits and writes nothing.
 
@@ -159,7 +157,7 @@ def plan_with_ledger(
     )
 
 
-def last_run(clients: "Clients", examination: Examination) -> RunRecord | None:
+def last_run(clients: Clients, examination: Examination) -> RunRecord | None:
     """The newest run of the request's model and team, of a matrix its first; None if no such run can be read.
 
     Raises:
@@ -175,7 +173,7 @@ def last_run(clients: "Clients", examination: Examination) -> RunRecord | None:
 
 
 def _seen_events(
-    clients: "Clients", request: Request, object_name: str, key: str | None
+    clients: Clients, request: Request, object_name: str, key: str | None
 ) -> Iterator[SeenEvent]:
     """Earlier events with the same file name or key."""
     of_key = message_status_object(message_id="", idempotency_key=key) if key is not None else ""

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.find import read_document
 from trainmaster.client.nearest import nearest_names
@@ -16,9 +17,6 @@ from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.names import champion_object, in_team
 from trainmaster.orchestrator.core.orders.order import ApproveOrder
 from trainmaster.orchestrator.core.runs.index import IndexRow
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 MODEL_LIST_SCHEMA = "model_list.v1"
 CHAMPIONS_MAX = 1000
@@ -33,7 +31,7 @@ class FoundChampion:
     champion: Champion
 
 
-def champion_names(clients: "Clients") -> tuple[list[str], list[str]]:
+def champion_names(clients: Clients) -> tuple[list[str], list[str]]:
     """The names of the models that have a champion, sorted, and a problem if there are more than CHAMPIONS_MAX.
 
     Costs a listing.
@@ -44,12 +42,12 @@ def champion_names(clients: "Clients") -> tuple[list[str], list[str]]:
     return known, more if len(names) > CHAMPIONS_MAX else []
 
 
-def champions_written(clients: "Clients") -> tuple[tuple[str, int], ...]:
+def champions_written(clients: Clients) -> tuple[tuple[str, int], ...]:
     """The champions' objects and their generations: it changes whenever `list_champions` may. Costs a listing."""
     return tuple((blob.name, int(blob.generation)) for blob in _documents(clients, "name,generation"))
 
 
-def changed_champions(clients: "Clients", most: int) -> list[FoundChampion]:
+def changed_champions(clients: Clients, most: int) -> list[FoundChampion]:
     """The champions whose reign began last, the newest first; costs a listing, and `most` reads at most.
 
     Looked for among the `most` documents that were written last. A verdict against a challenger is written as well, so a
@@ -65,7 +63,7 @@ def changed_champions(clients: "Clients", most: int) -> list[FoundChampion]:
     return [champion for _, champion in sorted(reigning, key=lambda pair: pair[0], reverse=True)]
 
 
-def _documents(clients: "Clients", fields: str) -> Iterable[Any]:  # Any: the library's blobs carry no types
+def _documents(clients: Clients, fields: str) -> Iterable[Any]:  # Any: the library's blobs carry no types
     """The champions' objects by name, at most one more than CHAMPIONS_MAX."""
     bucket = clients.storage.bucket(clients.context.ledger_bucket)
     listed: Iterable[Any] = bucket.list_blobs(
@@ -74,7 +72,7 @@ def _documents(clients: "Clients", fields: str) -> Iterable[Any]:  # Any: the li
     return listed
 
 
-def list_champions(clients: "Clients") -> tuple[list[FoundChampion], list[str]]:
+def list_champions(clients: Clients) -> tuple[list[FoundChampion], list[str]]:
     """Every champion, by model name, and a problem for each that cannot be read; costs one read each."""
     found: list[FoundChampion] = []
     names, problems = champion_names(clients)
@@ -86,7 +84,7 @@ def list_champions(clients: "Clients") -> tuple[list[FoundChampion], list[str]]:
     return found, problems
 
 
-def find_champion(clients: "Clients", model_name: str) -> FoundChampion:
+def find_champion(clients: Clients, model_name: str) -> FoundChampion:
     """The champion of this model: its name, of a team's model `<team>/<name>` or the name alone for the context's team.
 
     Raises:
@@ -102,7 +100,7 @@ def find_champion(clients: "Clients", model_name: str) -> FoundChampion:
     return found
 
 
-def find_reigning(clients: "Clients", model_name: str) -> tuple[FoundChampion, Reign]:
+def find_reigning(clients: Clients, model_name: str) -> tuple[FoundChampion, Reign]:
     """The same, and its present reign. NotFound: it has none at present."""
     found = find_champion(clients, model_name)
     if found.champion.current is None:
@@ -110,7 +108,7 @@ def find_reigning(clients: "Clients", model_name: str) -> tuple[FoundChampion, R
     return found, found.champion.current
 
 
-def _find(clients: "Clients", model_name: str) -> FoundChampion | None:
+def _find(clients: Clients, model_name: str) -> FoundChampion | None:
     document = read_document(clients, champion_object(model_name))
     if document is None:
         return None
@@ -127,7 +125,7 @@ def after_roll_back(champion: Champion, to_run: str | None) -> Champion | str:
     return after_rollback(champion, to_run, order_id="", now=datetime.now(UTC))
 
 
-def roll_back(clients: "Clients", model_name: str, to_run: str | None, *, timeout_s: float) -> FoundChampion:
+def roll_back(clients: Clients, model_name: str, to_run: str | None, *, timeout_s: float) -> FoundChampion:
     """Restore the champion before the current one, or that of `to_run`, and return the champion after that.
 
     Raises:
@@ -157,7 +155,7 @@ def after_approval(champion: Champion, run_id: str | None, *, reject: bool) -> C
 
 
 def approve(
-    clients: "Clients", model_name: str, run_id: str | None, *, reject: bool, timeout_s: float
+    clients: Clients, model_name: str, run_id: str | None, *, reject: bool, timeout_s: float
 ) -> FoundChampion:
     """Promote the challenger that waits for it, or reject it, and return the champion after that.
 

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused, NotFound, TimedOut
 from trainmaster.client.find import read_document
 from trainmaster.client.records import read_bytes
@@ -29,14 +29,11 @@ from trainmaster.orchestrator.core.retraining.state import RuleStanding, RuleSta
 from trainmaster.orchestrator.core.runs.drop_status import HELD
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES, MAX_RULE_BYTES
 
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
-
 _ENABLED = re.compile(r"^(enabled[ \t]*:[ \t]+)[^\s#]+", re.MULTILINE)
 
 
 def examined_rules(
-    clients: "Clients", terms: Terms, sources: Iterable[RequestSource], edits: Edits
+    clients: Clients, terms: Terms, sources: Iterable[RequestSource], edits: Edits
 ) -> list[Examination]:
     """Each rule as the service would take it after those before it, loops among them included.
 
@@ -51,12 +48,12 @@ def examined_rules(
     return examined
 
 
-def _read_template(clients: "Clients", uri: str) -> bytes | None:
+def _read_template(clients: Clients, uri: str) -> bytes | None:
     return read_bytes(clients.storage, *split_object_uri(uri), MAX_REQUEST_BYTES)
 
 
 def drop_rule(
-    clients: "Clients", name: str, content: bytes, *, if_generation: int | None = None, timeout_s: float
+    clients: Clients, name: str, content: bytes, *, if_generation: int | None = None, timeout_s: float
 ) -> RuleStatus:
     """Write the rule's file to the inbox under this name, and return its status once this version is answered.
 
@@ -100,7 +97,7 @@ class RuleChanges:
     lines: tuple[str, ...]
 
 
-def rule_changes(clients: "Clients", rules: Sequence[Examination], team: str | None) -> RuleChanges:
+def rule_changes(clients: Clients, rules: Sequence[Examination], team: str | None) -> RuleChanges:
     """The changes after which the rules, or those of the team, are exactly these sound ones. Changes nothing.
 
     A rule in force with the same content is left alone, also in quarantine.
@@ -126,7 +123,7 @@ def _is_in_force(rule: Examination, found: FoundRule | None) -> bool:
     return is_taken and found.rule.document == rule.rule.document and len(set(hashes)) == 1
 
 
-def fire_rule(clients: "Clients", rule: FoundRule, *, timeout_s: float) -> str:
+def fire_rule(clients: Clients, rule: FoundRule, *, timeout_s: float) -> str:
     """Fire the rule now, and return the id of the run that it started.
 
     Raises:
@@ -152,7 +149,7 @@ def fire_rule(clients: "Clients", rule: FoundRule, *, timeout_s: float) -> str:
     raise TimedOut(f"{rule.name} was fired, but other firings followed. See: trainmaster ls")
 
 
-def run_fired_by(clients: "Clients", rule_id: str, order_id: str) -> str | None:
+def run_fired_by(clients: Clients, rule_id: str, order_id: str) -> str | None:
     """The run that the order started, if it is one of the rule's last two; None if other firings followed."""
     state = read_state(clients, rule_id)
     for firing in (state.firing, state.last) if state is not None else ():
@@ -185,7 +182,7 @@ class RuleRemoved(RuleHeld):
     """The rule's file is deleted."""
 
 
-def remove_rule(clients: "Clients", rule: FoundRule) -> None:
+def remove_rule(clients: Clients, rule: FoundRule) -> None:
     """Delete the rule's file; the service retires the rule at its next tick, within about a minute.
 
     Raises:
@@ -256,7 +253,7 @@ def _as_yaml(text: str, *, enabled: bool) -> bytes:
     return changed.encode()
 
 
-def set_enabled(clients: "Clients", rule: FoundRule, *, enabled: bool, timeout_s: float) -> RuleStatus:
+def set_enabled(clients: Clients, rule: FoundRule, *, enabled: bool, timeout_s: float) -> RuleStatus:
     """Pause the rule or, with `enabled`, resume it, and return its status once the service has accepted the file.
 
     Raises:

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_document
 from trainmaster.client.nearest import nearest_names
@@ -25,9 +26,6 @@ from trainmaster.orchestrator.core.retraining.state import RuleState, RuleStatus
 from trainmaster.orchestrator.core.retraining.waiting import with_arrivals
 from trainmaster.orchestrator.core.sizes import MAX_BATCH_BYTES, MAX_RULE_BYTES
 
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
-
 FILES_MAX = 10_000
 """Objects below rules/ that are listed: those that a tick follows."""
 BATCHES_MAX = 200
@@ -36,7 +34,7 @@ READS_AT_ONCE = 8
 _Value = TypeVar("_Value")
 
 
-def list_rules(clients: "Clients") -> list[FoundRule]:
+def list_rules(clients: Clients) -> list[FoundRule]:
     """Every accepted rule, and the files among the first FILES_MAX objects below rules/, by file name.
 
     Rules whose file is gone are listed until they are retired. A rule's counts include objects that no tick
@@ -53,7 +51,7 @@ def list_rules(clients: "Clients") -> list[FoundRule]:
         return _with_arrivals(clients, rules)
 
 
-def find_rule(clients: "Clients", text: str) -> FoundRule:
+def find_rule(clients: Clients, text: str) -> FoundRule:
     """The rule with this id, or whose file has this name, with or without `rules/`; with its state.
 
     Raises:
@@ -72,7 +70,7 @@ def find_rule(clients: "Clients", text: str) -> FoundRule:
     )
 
 
-def read_book(clients: "Clients") -> Book:
+def read_book(clients: Clients) -> Book:
     """Every accepted rule; empty before the first.
 
     Raises:
@@ -85,17 +83,17 @@ def read_book(clients: "Clients") -> Book:
         raise NotFound(f"{BOOK_OBJECT} in {clients.context.title} is damaged: {error}") from error
 
 
-def read_status(clients: "Clients", dropped_name: str) -> RuleStatus | None:
+def read_status(clients: Clients, dropped_name: str) -> RuleStatus | None:
     """The status of the drop with this name, or None if it is missing or unreadable for this version."""
     return _read(clients, RuleStatus, status_object(dropped_name))
 
 
-def read_state(clients: "Clients", rule_id: str) -> RuleState | None:
+def read_state(clients: Clients, rule_id: str) -> RuleState | None:
     """What the rule remembers, or None if its state is missing or unreadable for this version."""
     return _read(clients, RuleState, state_object(rule_id))
 
 
-def _read(clients: "Clients", kind: type[_Value], name: str) -> _Value | None:
+def _read(clients: Clients, kind: type[_Value], name: str) -> _Value | None:
     """The document, or None if it is missing, damaged, or of a version that cannot be read: the rule is listed without it."""
     try:
         document = read_document(clients, name)
@@ -112,7 +110,7 @@ class RuleFile:
     is_judged: bool
 
 
-def read_rule_file(clients: "Clients", rule: FoundRule) -> RuleFile | None:
+def read_rule_file(clients: Clients, rule: FoundRule) -> RuleFile | None:
     """The file in the inbox, the version that the status is about if it is still there; None if there is none.
 
     Costs at most two reads. Of a file that is too large for a rule, the beginning.
@@ -128,7 +126,7 @@ def read_rule_file(clients: "Clients", rule: FoundRule) -> RuleFile | None:
     return None
 
 
-def _without_statuses(clients: "Clients") -> list[FoundRule]:
+def _without_statuses(clients: Clients) -> list[FoundRule]:
     book = read_book(clients)
     by_file = {rule.dropped_name: rule for rule in book.rules}
     files, listed_to = _files(clients)
@@ -144,7 +142,7 @@ def _without_statuses(clients: "Clients") -> list[FoundRule]:
     ]
 
 
-def _files(clients: "Clients") -> tuple[set[str], str | None]:
+def _files(clients: Clients) -> tuple[set[str], str | None]:
     """The rules among the first objects, and the name of the last of these if there may be more."""
     bucket = clients.storage.bucket(clients.context.inbox_bucket)
     listed = clients.storage.list_blobs(bucket, prefix=RULES_PREFIX, fields="items(name),nextPageToken")
@@ -153,7 +151,7 @@ def _files(clients: "Clients") -> tuple[set[str], str | None]:
     return rules, names[-1] if len(names) == FILES_MAX else None
 
 
-def _with_status(clients: "Clients", rule: FoundRule, *, is_whole: bool) -> FoundRule:
+def _with_status(clients: Clients, rule: FoundRule, *, is_whole: bool) -> FoundRule:
     status = read_status(clients, rule.dropped_name)
     needs_state = is_whole or (rule.rule is not None and _needs_state(rule.rule, status))
     state = read_state(clients, rule.rule_id) if rule.rule_id and needs_state else None
@@ -168,7 +166,7 @@ def _needs_state(rule: Rule, status: RuleStatus | None) -> bool:
     return bool(rule.new_data or rule.groups) or has_never_fired or (is_scheduled and may_be_used_up)
 
 
-def _with_arrivals(clients: "Clients", rules: Sequence[FoundRule]) -> list[FoundRule]:
+def _with_arrivals(clients: Clients, rules: Sequence[FoundRule]) -> list[FoundRule]:
     """The rules with the objects of the first BATCHES_MAX batches in their counts. Writes nothing.
 
     Their states must have been read before: a batch is deleted once it is in the states of all rules.
@@ -194,7 +192,7 @@ def _with_counts(rule: FoundRule, batches: Sequence[Batch], now: datetime) -> Fo
     return replace(rule, state=replace(rule.state or before, watched=after.watched, waiting=after.waiting))
 
 
-def _batches(clients: "Clients") -> list[Batch]:
+def _batches(clients: Clients) -> list[Batch]:
     bucket = clients.context.ledger_bucket
     listed = clients.storage.list_blobs(bucket, prefix=ARRIVALS_PREFIX, fields="items(name),nextPageToken")
     names = [blob.name for blob in islice(listed, BATCHES_MAX)]

@@ -3,8 +3,9 @@
 import json
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused, TimedOut
 from trainmaster.client.find import Run, base_of, names_of_file, read_document, read_run
 from trainmaster.client.runs.admission_objects import active_runs
@@ -17,14 +18,11 @@ from trainmaster.orchestrator.core.runs.drop_status import DEAD_LETTER, HELD
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
-
 WAIT_S = 120.0
 
 
 def give_order(
-    clients: "Clients", order: Mapping[str, Any], *, team: str | None, timeout_s: float
+    clients: Clients, order: Mapping[str, Any], *, team: str | None, timeout_s: float
 ) -> tuple[str, dict[str, Any]]:
     """Publish an order, and return its id and its status once it is carried out or held. A team's is dropped as a file.
 
@@ -70,7 +68,7 @@ def give_order(
 
 
 def cancel_run(
-    clients: "Clients", record: RunRecord, order_id: str | None = None, *, timeout_s: float = WAIT_S
+    clients: Clients, record: RunRecord, order_id: str | None = None, *, timeout_s: float = WAIT_S
 ) -> None:
     """Order the end of a run, and wait until the order is carried out; the run itself may take longer to end.
 
@@ -83,7 +81,7 @@ def cancel_run(
     give_order(clients, order, team=record.source.team, timeout_s=timeout_s)
 
 
-def active_runs_of_file(clients: "Clients", run: Run) -> list[Run]:
+def active_runs_of_file(clients: Clients, run: Run) -> list[Run]:
     """The runs that the file of `run`, or `trainmaster again` of it, started and that have not ended, by their ids.
 
     Others may have uploaded a file of the same name, so there may be several. Costs the listing of `active_runs`, and

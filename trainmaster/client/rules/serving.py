@@ -9,8 +9,9 @@ import re
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any  # Any: proto-plus messages, which are untyped
+from typing import Any  # Any: proto-plus messages, which are untyped
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.machines import shipped_machines
 from trainmaster.client.rules.champions import find_champion
@@ -24,9 +25,6 @@ from trainmaster.orchestrator.core.job_names import location_name
 from trainmaster.orchestrator.core.names import RUN_LABEL, registry_model_id
 from trainmaster.orchestrator.core.requests.gpus import choose_machine
 
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
-
 _ALL, _CALL_S = 100, 60.0
 _ENDPOINT_ID = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?|[1-9][0-9]{0,18}")
 _MIN_ID = 10**9  # ten digits
@@ -35,7 +33,7 @@ _MIN_ID = 10**9  # ten digits
 class ServingEndpoint:
     """An endpoint in the deployment's region, by default the model's, and one planned change of it; at first none."""
 
-    def __init__(self, clients: "Clients", model: str, endpoint_id: str | None) -> None:
+    def __init__(self, clients: Clients, model: str, endpoint_id: str | None) -> None:
         """Reads it. Refused while an operation is under way, or where the default endpoint serves another model."""
         from google.api_core.exceptions import NotFound
 

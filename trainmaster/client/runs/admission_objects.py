@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.orchestrator.core.admission.caps import CountedStart
 from trainmaster.orchestrator.core.admission.listed import Slot, parse_place, parse_slot, parse_starts
 from trainmaster.orchestrator.core.admission.queue import Place
@@ -19,9 +20,6 @@ from trainmaster.orchestrator.core.names import (
     is_run_id,
     started_prefix,
 )
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 OBJECTS_MAX = 10_000
 """Of each listing; a thousand are one storage operation."""
@@ -40,7 +38,7 @@ class AdmissionObjects:
 
 
 def read_admission_objects(
-    clients: "Clients", now: datetime, starts: Sequence[CountedStart] | None = None
+    clients: Clients, now: datetime, starts: Sequence[CountedStart] | None = None
 ) -> AdmissionObjects:
     """The objects in all regions, by three listings; by two if the `starts` are given.
 
@@ -57,14 +55,14 @@ def read_admission_objects(
     )
 
 
-def read_starts(clients: "Clients", now: datetime) -> list[CountedStart]:
+def read_starts(clients: Clients, now: datetime) -> list[CountedStart]:
     """Today's starts alone, each with its end, by one listing."""
     listed = ledger_objects(clients, started_prefix(now.astimezone(UTC).date()))
     seen = ((blob.name, blob.metadata or {}, blob.generation, blob.time_created) for blob in listed)
     return parse_starts(seen, OBJECTS_MAX)
 
 
-def read_places(clients: "Clients") -> list[Place]:
+def read_places(clients: Clients) -> list[Place]:
     """The queue alone, in any order, by one listing."""
     return _parse_places(ledger_objects(clients, WAITING_PREFIX))
 
@@ -80,7 +78,7 @@ def _parse_slot(blob: Any) -> Slot | None:
     return parse_slot(blob.name, metadata, generation=blob.generation, created_at=blob.time_created)
 
 
-def active_runs(clients: "Clients") -> list[str]:
+def active_runs(clients: Clients) -> list[str]:
     """The ids of the runs that have not ended, waiting ones included, by name, from their markers; at most OBJECTS_MAX.
 
     The marker of a run that has just ended may still be there.
@@ -89,7 +87,7 @@ def active_runs(clients: "Clients") -> list[str]:
     return [name for name in names if is_run_id(name)]
 
 
-def ledger_objects(clients: "Clients", prefix: str) -> Iterator[Any]:
+def ledger_objects(clients: Clients, prefix: str) -> Iterator[Any]:
     """At most OBJECTS_MAX objects of the ledger, by name."""
     found = clients.storage.list_blobs(clients.context.ledger_bucket, prefix=prefix, fields=_FIELDS)
     return islice(found, OBJECTS_MAX)

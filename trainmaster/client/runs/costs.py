@@ -4,16 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.runs.listing import SCANNED_MAX, Filters, list_runs
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import in_team
 from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.states import ENDS
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 BY = ("model", "team", "user", "label")
 
@@ -76,7 +74,7 @@ class Costs:
         return dict(document)
 
 
-def read_costs(clients: "Clients", by: str, filters: Filters) -> Costs:
+def read_costs(clients: Clients, by: str, filters: Filters) -> Costs:
     """The costs of the runs that match; each thousand are one storage operation. Rejected requests are left out.
 
     Raises:

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.runs.columns import Order
 from trainmaster.client.runs.facts import TIMED_OUT, state_of
@@ -19,9 +20,6 @@ from trainmaster.orchestrator.core.runs.index import (
     parse_row,
 )
 from trainmaster.orchestrator.core.runs.job import Progress
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 RUN_LIST_SCHEMA = "run_list.v1"
 PAGE_SIZE = 1000
@@ -162,7 +160,7 @@ def parse_labels(texts: Sequence[str]) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def list_runs(clients: "Clients", filters: Filters, *, limit: int, scanned_max: int | None = None) -> RunList:
+def list_runs(clients: Clients, filters: Filters, *, limit: int, scanned_max: int | None = None) -> RunList:
     """The newest `limit` runs that match, among `scanned_max` objects of the index, by default SCANNED_MAX.
 
     Reads no record.
@@ -211,7 +209,7 @@ def _first_matches(rows: Iterator[IndexRow | None], filters: Filters, *, limit: 
 class KeptIndex:
     """The newest SCANNED_MAX rows of the index, kept between looks: only what may have changed since is read again."""
 
-    def __init__(self, clients: "Clients") -> None:
+    def __init__(self, clients: Clients) -> None:
         self._clients = clients
         self._rows: dict[str, IndexRow | None] = {}
         self._is_whole = False
@@ -261,7 +259,7 @@ def sort_runs(index: RunList, filters: Filters, order: Order, *, limit: int) -> 
 
 
 def _index_objects(
-    clients: "Clients", filters: Filters, *, first_page: int, after: str | None = None
+    clients: Clients, filters: Filters, *, first_page: int, after: str | None = None
 ) -> Iterator[Any]:  # Any: untyped blobs
     """Every object of the index in the period, newest first, or behind the name `after`.
 

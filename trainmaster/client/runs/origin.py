@@ -9,15 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.records import read_bytes, read_json
 from trainmaster.orchestrator.core.names import model_name_from, split_object_uri
 from trainmaster.orchestrator.core.runs.record import RunRecord, Source
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 GENERAL_NAMES = ("request", "job", "run", "config")
 """Names of files that do not say what is trained."""
@@ -77,7 +74,7 @@ def read_local_file(path: str) -> LocalFile | None:
         return None
 
 
-def submitted_text(clients: "Clients", record: RunRecord) -> str | None:
+def submitted_text(clients: Clients, record: RunRecord) -> str | None:
     """The request as it was sent: from the ledger, of a rejected run from the inbox; None where it is not kept.
 
     Raises:
@@ -91,7 +88,7 @@ def submitted_text(clients: "Clients", record: RunRecord) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def uploaded_text(clients: "Clients", source: Source) -> str | None:
+def uploaded_text(clients: Clients, source: Source) -> str | None:
     """The text of the uploaded object, if that generation still exists and is a text."""
     if source.uri is None or source.generation is None or source.rule_id is not None:
         return None

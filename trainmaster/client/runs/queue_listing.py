@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.runs.admission_objects import (
     OBJECTS_MAX,
     ledger_objects,
@@ -21,9 +22,6 @@ from trainmaster.orchestrator.core.names import cap_object
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps
 from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.states import RunState
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 QUEUE_SCHEMA = "queue.v1"
 NEWEST = PAGE_SIZE - 1
@@ -133,7 +131,7 @@ class QueueListing:
 
 
 def read_queue(
-    clients: "Clients",
+    clients: Clients,
     now: datetime,
     admission: Admission | None = None,
     team: str | None = None,
@@ -172,7 +170,7 @@ def read_queue(
     )
 
 
-def runs_outside_queue(clients: "Clients", team: str | None = None) -> tuple[IndexRow, ...]:
+def runs_outside_queue(clients: Clients, team: str | None = None) -> tuple[IndexRow, ...]:
     """The rows of runs whose job has not started, or that wait, oldest first, among the newest NEWEST of all.
 
     Costs one listing. A tuning stays among them until a tick sees that its job runs.
@@ -185,7 +183,7 @@ def runs_outside_queue(clients: "Clients", team: str | None = None) -> tuple[Ind
     return found.rows[::-1]
 
 
-def waiting_place(clients: "Clients", run_id: str, now: datetime) -> Waits | None:
+def waiting_place(clients: Clients, run_id: str, now: datetime) -> Waits | None:
     """The run's place among all that wait; None if it is not among the first OBJECTS_MAX. Costs one listing."""
     waiting = waiting_runs(read_places(clients), now)
     return next((run for run in waiting if run.run_id == run_id), None)

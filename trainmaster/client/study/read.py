@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.find import Run, find_run
 from trainmaster.client.study.study import (
@@ -29,8 +30,6 @@ from trainmaster.orchestrator.core.runs.job import TrialState
 if TYPE_CHECKING:
     from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 
-    from trainmaster.client.clients import Clients
-
 _SCALES = {"UNIT_LOG_SCALE": Scale.LOG, "UNIT_REVERSE_LOG_SCALE": Scale.REVERSE_LOG}
 
 
@@ -49,7 +48,7 @@ class TuningStudy:
     run: Run | None = None
 
 
-def find_tuning(clients: "Clients", text: str) -> TuningStudy:
+def find_tuning(clients: Clients, text: str) -> TuningStudy:
     """The tuning that `text` means: a run as `find_run` finds it, or the resource name of any tuning job.
 
     Raises:
@@ -67,7 +66,7 @@ def find_tuning(clients: "Clients", text: str) -> TuningStudy:
     return _read_tuning(clients, text, None)
 
 
-def tuning_of(clients: "Clients", run: Run) -> TuningStudy:
+def tuning_of(clients: Clients, run: Run) -> TuningStudy:
     """The same of a run.
 
     Raises:
@@ -87,7 +86,7 @@ def tuning_of(clients: "Clients", run: Run) -> TuningStudy:
     return _read_tuning(clients, record.job.name, run)
 
 
-def _read_tuning(clients: "Clients", job_name: str, run: Run | None) -> TuningStudy:
+def _read_tuning(clients: Clients, job_name: str, run: Run | None) -> TuningStudy:
     """The best trial's model is where the record says, else below the job's directory."""
     job = clients.read_job(job_name)
     prefix_uri = job.trial_job_spec.base_output_directory.output_uri_prefix.rstrip("/")

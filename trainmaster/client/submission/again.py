@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.files.listing import objects_below
 from trainmaster.client.find import Run, again_object
@@ -19,11 +19,8 @@ from trainmaster.client.submission.terms import deployed_terms
 from trainmaster.orchestrator.core.documents.values import mapping_at
 from trainmaster.orchestrator.core.requests.matrix import run_documents
 
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
-
-def request_again(clients: "Clients", run: Run, edits: Edits = NO_EDITS) -> Examination:
+def request_again(clients: Clients, run: Run, edits: Edits = NO_EDITS) -> Examination:
     """The run's request as its user wrote it or its rule filled it in, checked as the deployment checks requests now.
 
     Of a request with a matrix, it is the combination of this run.
@@ -54,7 +51,7 @@ def request_again(clients: "Clients", run: Run, edits: Edits = NO_EDITS) -> Exam
     return replace(found, object_name=object_name, commit=record.source.commit)
 
 
-def continuing(clients: "Clients", run: Run) -> Sequence[RequestSetting]:
+def continuing(clients: Clients, run: Run) -> Sequence[RequestSetting]:
     """The settings with which a new run continues the training of this one, from its checkpoints.
 
     Raises:

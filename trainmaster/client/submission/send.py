@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused, NotFound, RequestRefused, TimedOut
-from trainmaster.client.find import read_document, read_run
+from trainmaster.client.find import Run, read_document, read_run
 from trainmaster.client.records import read_json
 from trainmaster.client.submission.examination import Examination
 from trainmaster.client.submission.pack import Packed
@@ -40,9 +41,6 @@ from trainmaster.orchestrator.core.runs.states import ENDS, RunState
 
 if TYPE_CHECKING:
     from google.cloud.storage import Blob
-
-    from trainmaster.client.clients import Clients
-    from trainmaster.client.find import Run
 
 RECORDED_WITHIN_S = 30.0
 """How long the service usually needs at most, its start included."""
@@ -110,7 +108,7 @@ def check_names(examined: Sequence[Examination]) -> None:
         )
 
 
-def send_script(clients: "Clients", packed: Packed, team: str | None) -> tuple[str, bool]:
+def send_script(clients: Clients, packed: Packed, team: str | None) -> tuple[str, bool]:
     """The URI of the script's archive in the data bucket, and whether it was uploaded now: it may be there already."""
     from google.api_core.exceptions import PreconditionFailed
 
@@ -125,7 +123,7 @@ def send_script(clients: "Clients", packed: Packed, team: str | None) -> tuple[s
     return uri, True
 
 
-def upload(clients: "Clients", examination: Examination, *, timeout_s: float = RECORDED_WITHIN_S) -> Sent:
+def upload(clients: Clients, examination: Examination, *, timeout_s: float = RECORDED_WITHIN_S) -> Sent:
     """Upload the request into the inbox. Each call starts another run, also for the same content: it has its own UPLOAD_ID.
 
     Never overwrites a request that the service has not read: waits until the present object of that name is recorded.
@@ -176,7 +174,7 @@ def _runs_of(examination: Examination) -> int | None:
     return request.runs if request is not None and MATRIX in request.document else None
 
 
-def _sender_of(clients: "Clients", examination: Examination) -> dict[str, str]:
+def _sender_of(clients: Clients, examination: Examination) -> dict[str, str]:
     """The metadata that name the sender, the commit of the folder that is packed or has the request, and what was forced."""
     folder = examination.packed.folder if examination.packed else examination.source.folder
     commit = examination.commit or (read_commit(folder) if folder else None)
@@ -185,7 +183,7 @@ def _sender_of(clients: "Clients", examination: Examination) -> dict[str, str]:
 
 
 def start_run(
-    clients: "Clients",
+    clients: Clients,
     examination: Examination,
     *,
     key: str | None = None,
@@ -215,7 +213,7 @@ def start_run(
     return sent, status is not None
 
 
-def _read_status(clients: "Clients", present: Sent, timeout_s: float) -> dict[str, Any] | None:
+def _read_status(clients: Clients, present: Sent, timeout_s: float) -> dict[str, Any] | None:
     """The status once the service has recorded the object or a later one of its name; None at the timeout."""
 
     def read() -> dict[str, Any] | None:
@@ -249,7 +247,7 @@ def _sent_object(blob: "Blob", examination: Examination) -> Sent:
     )
 
 
-def started_with(clients: "Clients", examination: Examination, key: str) -> Sent | None:
+def started_with(clients: Clients, examination: Examination, key: str) -> Sent | None:
     """The run that this idempotency key has started already, with the same request; None if it has started none.
 
     Raises:
@@ -278,7 +276,7 @@ def _object_with(examination: Examination, key: str) -> str:
     return f"{REQUESTS_PREFIX}{in_team(examination.terms.team, name)}"
 
 
-def _sent_with(clients: "Clients", examination: Examination, key: str) -> Sent:
+def _sent_with(clients: Clients, examination: Examination, key: str) -> Sent:
     return Sent(
         run_id=run_id_of_message_key(key),
         where=clients.requests_topic,
@@ -287,7 +285,7 @@ def _sent_with(clients: "Clients", examination: Examination, key: str) -> Sent:
     )
 
 
-def publish(clients: "Clients", examination: Examination, key: str) -> Sent:
+def publish(clients: Clients, examination: Examination, key: str) -> Sent:
     """Publish the request, of which `started_with` found no run: any number of calls with one key start one run.
 
     A team's is uploaded instead, if nothing with its key is there.
@@ -312,7 +310,7 @@ def started_run(status: Mapping[str, Any] | None) -> bool:
     return status is not None and is_run_id(str(status.get("run_id") or ""))
 
 
-def check_same_request(clients: "Clients", sent: Sent, examination: Examination) -> None:
+def check_same_request(clients: Clients, sent: Sent, examination: Examination) -> None:
     """Compare the request with that of the recorded run.
 
     Raises:
@@ -335,7 +333,7 @@ def _other_request(sent: Sent, examination: Examination) -> ClientRefused:
 
 
 def wait_until_recorded(
-    clients: "Clients", sent: Sent, *, timeout_s: float = RECORDED_WITHIN_S
+    clients: Clients, sent: Sent, *, timeout_s: float = RECORDED_WITHIN_S
 ) -> dict[str, Any] | None:
     """The status of the request once the service has recorded its run, or given it up; None if that takes longer.
 
@@ -360,7 +358,7 @@ def problems_of(status: dict[str, Any]) -> list[str]:
     return [one_line(str(each)) for each in status.get("problems") or [status.get("reason")]]
 
 
-def _is_same_request(clients: "Clients", run: "Run", examination: Examination) -> bool:
+def _is_same_request(clients: Clients, run: Run, examination: Examination) -> bool:
     """Whether the run's request is the examined one: the same text, or the same canonical document.
 
     True for a rejected run, which has no request on record.

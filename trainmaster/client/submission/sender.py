@@ -6,8 +6,8 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from trainmaster.client.clients import Clients
 from trainmaster.orchestrator.core.runs.sender import (
     ACCOUNT_KEY,
     BRANCH_KEY,
@@ -17,9 +17,6 @@ from trainmaster.orchestrator.core.runs.sender import (
     VALUE_MAX_CHARS,
     Commit,
 )
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 GIT_WITHIN_S = 3.0
 SENT_FOR_VARIABLE = "TRAINMASTER_SENT_FOR"
@@ -34,7 +31,7 @@ _SAFE: Mapping[str, str] = {
 """With it git starts no program that a repository's configuration names, and fetches nothing."""
 
 
-def sender_metadata(clients: "Clients", commit: Commit | None = None) -> dict[str, str]:
+def sender_metadata(clients: Clients, commit: Commit | None = None) -> dict[str, str]:
     """The metadata that name the sender: a console's person, the credentials' user, CI's, a service account, or the login name."""
     credentials = clients.storage._credentials  # noqa: SLF001 - the client has no property for them
     account, name = str(getattr(credentials, "account", "")), _first_of(_CI_USERS)

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.context import TEAM_VARIABLE, Context
 from trainmaster.client.deployment import read_deployment
 from trainmaster.client.errors import ClientRefused
@@ -27,9 +28,6 @@ from trainmaster.orchestrator.core.retraining.book import Book
 from trainmaster.orchestrator.core.retraining.reading import RULE_SCHEMA
 from trainmaster.resources import ROOT
 from trainmaster.version import VERSION
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 SHIPPED_POLICY = ROOT / "functions" / "policy.yaml"
 MAX_POLICY_BYTES = 4 * 1024 * 1024
@@ -76,7 +74,7 @@ class Terms:
         return None if self.policy is None else self.policy.team
 
 
-def deployed_terms(clients: "Clients") -> Terms:
+def deployed_terms(clients: Clients) -> Terms:
     """Those that the context's deployment publishes.
 
     Raises:
@@ -88,7 +86,7 @@ def deployed_terms(clients: "Clients") -> Terms:
     return Terms(context=clients.context, rules=rules, prices=prices, source=source)
 
 
-def deployed_policy(clients: "Clients") -> tuple[Policy, Prices, str]:
+def deployed_policy(clients: Clients) -> tuple[Policy, Prices, str]:
     """The policy, of all teams, the prices and the version of the context's deployment.
 
     Raises:

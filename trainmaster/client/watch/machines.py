@@ -7,8 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import service_errors
 from trainmaster.client.runs.facts import candidate_of, is_tuning
 from trainmaster.orchestrator.core.admission.candidates import pools_of
@@ -25,9 +26,6 @@ from trainmaster.orchestrator.core.completion.machine_metrics import (
 )
 from trainmaster.orchestrator.core.job_names import job_id
 from trainmaster.orchestrator.core.runs.record import RunRecord
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 WITHIN_S = 5
 AGE_S, LOCAL_AGE_S = 60.0, 2.0
@@ -53,7 +51,7 @@ class _Refused(Exception):
     """The user may not read it."""
 
 
-def read_machines(clients: "Clients", record: RunRecord, now: datetime) -> MachinesNow:
+def read_machines(clients: Clients, record: RunRecord, now: datetime) -> MachinesNow:
     """What the machines of the run's active job do; empty for any other run, or where nothing is reported.
 
     Costs two or four queries of Cloud Monitoring.
@@ -77,12 +75,12 @@ def read_machines(clients: "Clients", record: RunRecord, now: datetime) -> Machi
     return MachinesNow(replicas=found)
 
 
-def _is_there(clients: "Clients") -> bool:
+def _is_there(clients: Clients) -> bool:
     """A stack of an older version has no Cloud Monitoring."""
     return clients.context.monitoring_host is not None or clients.context.logging_host is None
 
 
-def _page(clients: "Clients", asked: Sequence[tuple[str, str]]) -> Mapping[str, Any]:  # Any: JSON
+def _page(clients: Clients, asked: Sequence[tuple[str, str]]) -> Mapping[str, Any]:  # Any: JSON
     context = clients.context
     url = f"{context.monitoring_host or ENDPOINT}/v3/projects/{context.project}/timeSeries"
     with closing(clients.http.get(url, params=asked, timeout=WITHIN_S, stream=True)) as answer:
@@ -118,7 +116,7 @@ def thinned_means(values: Sequence[float], most: int = POINTS_MAX) -> Sequence[f
 class MachinesWatch:
     """Reads again as often as samples come, and no more once a read has failed."""
 
-    def __init__(self, clients: "Clients") -> None:
+    def __init__(self, clients: Clients) -> None:
         self._clients = clients
         self._age_s = AGE_S if clients.context.state is None else LOCAL_AGE_S
         self._last, self._read_at = MachinesNow(), -AGE_S

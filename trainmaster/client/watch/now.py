@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.errors import service_errors
 from trainmaster.client.find import Run
 from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress
@@ -26,17 +26,13 @@ from trainmaster.orchestrator.core.runs.moves import with_job
 from trainmaster.orchestrator.core.runs.record import metrics_of
 from trainmaster.orchestrator.core.runs.states import RunState
 
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
-
-
 LINES_READ = 500
 """Of the end of a log, in one request."""
 LOGS_READ = 50
 """Of the newest runs in a list, in one request."""
 
 
-def run_now(clients: "Clients", run: Run, now: datetime) -> Run:
+def run_now(clients: Clients, run: Run, now: datetime) -> Run:
     """The run with its present progress, or if it ended early and has no metrics on record, with the last of its log.
 
     Costs at most one read of its job or its log, and nothing for any other run.
@@ -77,7 +73,7 @@ def with_progress(run: Run, training: TrainingProgress) -> Run:
     return replace(run, document=document, record=replace(record, progress=progress))
 
 
-def read_progress(clients: "Clients", rows: Sequence[IndexRow]) -> Mapping[str, Progress]:
+def read_progress(clients: Clients, rows: Sequence[IndexRow]) -> Mapping[str, Progress]:
     """What the end of their logs reports of the runs of which `log_says_more`, by run id.
 
     Costs one read of at most LINES_READ lines together, and nothing if there are no such runs.
@@ -102,7 +98,7 @@ def _progress_at(furthest: ReplicaProgress, state: RunState) -> Progress:
     return Progress(progress_percentage=done, metrics=furthest.metrics)
 
 
-def tuning_now(clients: "Clients", run: Run, now: datetime) -> Run | None:
+def tuning_now(clients: Clients, run: Run, now: datetime) -> Run | None:
     """The run with the state and the trials that its tuning job has now; its document stays the record that was read.
 
     None if it is not an active tuning, or its job cannot be read. Costs one read of the job, and for any other run nothing.

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from trainmaster.client.clients import Clients
 from trainmaster.client.find import Run
 from trainmaster.client.logs.follow import RunLog
 from trainmaster.client.logs.line import SERVICE, LogLine, shortened_line
@@ -15,9 +15,6 @@ from trainmaster.client.times import moment_of
 from trainmaster.client.watch.machines import MachinesNow, MachinesWatch
 from trainmaster.orchestrator.core.job_names import JobKind, job_id, job_kind
 from trainmaster.orchestrator.core.runs.job import RecordedJob
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 FIRST_LINES = 10_000
 """How much of a log that exists already is read: enough for the last progress of every replica."""
@@ -68,7 +65,7 @@ class RunWatch:
 
     def __init__(
         self,
-        clients: "Clients",
+        clients: Clients,
         run: Run,
         on_lines: Callable[[Sequence[LogLine], bool], object] = lambda _lines, _left_out: None,
         *,

@@ -105,9 +105,7 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
-            from trainmaster.cli.usage.synonyms import unknown_command
-
-            ctx.fail(unknown_command(cmd_name, VERBS, "trainmaster"))
+            raise click.NoSuchCommand(cmd_name, possibilities=VERBS, ctx=ctx)
         module, _, name = VERBS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(f"trainmaster.cli.{module}"), name)
         return command
@@ -145,9 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stop.show()
         return stop.status
     except click.ClickException as fault:
-        from trainmaster.cli.usage.synonyms import with_hint
-
-        with_hint(fault).show()
+        fault.show()
         return fault.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)

@@ -1,7 +1,6 @@
 """`trainmaster dead-letters ls` and `replay`."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,7 +22,7 @@ from trainmaster.orchestrator.core.sizes import in_bytes
 if TYPE_CHECKING:
     from trainmaster.client.dead_letters.opened import ListedLetter, OpenedLetters
 
-F = TypeVar("F", bound=Callable[..., int])
+_IDS = click.argument("ids", nargs=-1, metavar="[ID]...")
 
 
 def _status(opened: "OpenedLetters", *, well: bool = True) -> int:
@@ -39,33 +38,23 @@ def _status(opened: "OpenedLetters", *, well: bool = True) -> int:
     return ExitStatus.DONE if well else ExitStatus.FINDING
 
 
-def _common(verb: F) -> F:
-    """The options that `ls` and `replay` share."""
-    subscription = click.option(
-        "--subscription",
-        metavar="ID",
-        help="the subscription that keeps them; default: the deployment's",
-    )
-    return click.argument("ids", nargs=-1, metavar="[ID]...")(subscription(verb))
-
-
 @click.group("dead-letters", cls=ContextGroup)
 def dead_letters() -> None:
     """List or replay the events that kept failing. An ID is as `ls` prints it; without one, all are meant."""
 
 
 @dead_letters.command()
-@_common
+@_IDS
 @output_option()
 @takes_context
-def ls(clients: Clients, ids: tuple[str, ...], subscription: str | None, output: str) -> int:
+def ls(clients: Clients, ids: tuple[str, ...], output: str) -> int:
     """Show the dead letters and why each failed.
 
     Exit status: 0 done, 3 no dead letter has one of the IDs.
     """
     from trainmaster.client.dead_letters.opened import open_letters
 
-    with open_letters(clients, ids, subscription) as opened:
+    with open_letters(clients, ids) as opened:
         names = (letter.id for letter in opened.chosen)
         if not print_for_programs(output, lambda: opened.listed.document, names):
             for letter in opened.listed.letters:
@@ -74,10 +63,10 @@ def ls(clients: Clients, ids: tuple[str, ...], subscription: str | None, output:
 
 
 @dead_letters.command()
-@_common
+@_IDS
 @wait_option(30.0, "how long to wait for their outcome")
 @takes_context_to_change
-def replay(clients: Clients, ids: tuple[str, ...], subscription: str | None, wait_s: float) -> int:
+def replay(clients: Clients, ids: tuple[str, ...], wait_s: float) -> int:
     """Replay each event where it failed, and report the outcome.
 
     Exit status: 0 if all were replayed and none failed again, else 1; 3 no dead letter has one of the IDs.
@@ -85,7 +74,7 @@ def replay(clients: Clients, ids: tuple[str, ...], subscription: str | None, wai
     from trainmaster.client.dead_letters.opened import open_letters
     from trainmaster.client.dead_letters.replay import replay_letters
 
-    with open_letters(clients, ids, subscription) as opened:
+    with open_letters(clients, ids) as opened:
         if opened.chosen:
             says_where(clients, f"Replaying {len(opened.chosen)} dead letters")
         well = True

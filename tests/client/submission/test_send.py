@@ -18,7 +18,6 @@ from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT, message_statu
 from trainmaster.orchestrator.core.requests.incoming import run_id_of_message_key
 
 SUBMITTERS = 6
-FIRST = "request-20260302t081500-3f9a1c04de"
 
 
 @pytest.fixture
@@ -62,21 +61,6 @@ def test_a_request_that_was_not_read_is_not_overwritten(served: Served) -> None:
     status(served, first.generation or 0)
     second = upload(served.clients, request("model_name: second"), timeout_s=0)
     assert (second.generation or 0) > (first.generation or 0)
-
-
-def test_the_run_of_the_same_text_that_has_not_ended_is_named(served: Served) -> None:
-    def sent_after(state: str, text: str) -> Sent:
-        first = upload(served.clients, request("model_name: m"))
-        status(served, first.generation or 0, state=state, run_id=FIRST)
-        second = upload(served.clients, request(text))
-        status(served, second.generation or 0, state="succeeded")
-        return second
-
-    assert sent_after("running", "model_name: m").active_run_id == FIRST
-    assert sent_after("waiting", "model_name: m").active_run_id == FIRST
-    assert sent_after("succeeded", "model_name: m").active_run_id is None
-    assert sent_after("dead_letter", "model_name: m").active_run_id is None
-    assert sent_after("running", "model_name: other").active_run_id is None
 
 
 def test_a_used_key_is_refused_before_anything_is_packed_into_the_bucket(served: Served) -> None:

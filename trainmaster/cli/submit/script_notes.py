@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.cli.verb import talk
 from trainmaster.client.clients import Clients
-from trainmaster.client.terminal import one_line, plural, relative_to_cwd, size_text
+from trainmaster.client.terminal import one_line, plural, relative_to_cwd
 
 if TYPE_CHECKING:
     from trainmaster.client.submission.examination import Examination
@@ -18,20 +18,8 @@ LEFT_OUT_SHOWN = 5
 """Names for each reason why something is not packed."""
 
 
-def size_warnings(packed: "Packed") -> Iterator[str]:
-    """A line with the largest entries of a folder that holds more than a program usually takes."""
-    from trainmaster.client.submission.pack import largest_text
-
-    if packed.is_large:
-        yield (
-            f"warning: {size_text(sum(packed.sizes.values()))} are packed with the script; the largest entries: "
-            f"{one_line(largest_text(packed.sizes))}. To leave out data and the results of earlier runs, name them in a "
-            ".gitignore beside the script."
-        )
-
-
 def folder_notes(packed: "Packed", noted: set[Path]) -> Iterator[str]:
-    """What a folder's archive lacks, and what takes most of it; nothing for the folders in `noted`, which it joins."""
+    """What a folder's archive lacks; nothing for the folders in `noted`, which it joins."""
     if packed.folder in noted:
         return
     noted.add(packed.folder)
@@ -39,7 +27,6 @@ def folder_notes(packed: "Packed", noted: set[Path]) -> Iterator[str]:
     for why, names in packed.left_out.items():
         more = f" and {len(names) - LEFT_OUT_SHOWN} more" if len(names) > LEFT_OUT_SHOWN else ""
         yield f"Not packed, because {why}: {', '.join(map(one_line, names[:LEFT_OUT_SHOWN]))}{more}"
-    yield from size_warnings(packed)
 
 
 def upload_script(clients: Clients, packed: "Packed", team: str | None, noted: set[Path]) -> None:

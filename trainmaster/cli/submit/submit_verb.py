@@ -256,22 +256,15 @@ def _ask_if_dear(requests: "Sequence[Examination]") -> None:
 def _outcome(sent: "Sent") -> str:
     if sent.is_repeated:
         return f"{sent.run_id} was started before, by the same request with the same key; nothing was sent."
-    if sent.active_run_id is None:
-        return f"Sent to {sent.where}"
-    return (
-        f"Sent to {sent.where}\nNote: {sent.active_run_id} has the same request and has not ended. "
-        f"If you need only one run: trainmaster cancel {sent.active_run_id}"
-    )
+    return f"Sent to {sent.where}"
 
 
 def warn(request: "Examination", *, is_one: bool) -> None:
     """Say what is doubtful about the request, and what it may cost; of several requests, with its name."""
     from trainmaster.cli.faults import WARNING, fault_lines
-    from trainmaster.cli.submit.idle_gpus import idle_gpus
     from trainmaster.cli.submit.script_notes import script_warnings
 
-    idle = idle_gpus(request.request, request.packed) if request.request and request.packed else None
-    for line in fault_lines([*request.warnings, *([idle] if idle else [])], request.faulty, WARNING):
+    for line in fault_lines(request.warnings, request.faulty, WARNING):
         talk(line)
     if request.bounds:
         talk(request.bounds if is_one else f"{request.title}: {request.bounds}")

@@ -38,12 +38,12 @@ class LiveView(Generic[S]):
         self._printed: set[str] = set()
 
     @contextmanager
-    def running(self, first: str = "") -> Iterator[None]:
-        """Show sightings until the block ends, and before the first one the text `first`."""
+    def running(self) -> Iterator[None]:
+        """Show sightings until the block ends."""
         if not self._console.is_terminal:
             yield
             return
-        with Live(self._doing_now(first), console=self._console, refresh_per_second=REFRESHES_PER_S) as live:
+        with Live(self._doing_now(""), console=self._console, refresh_per_second=REFRESHES_PER_S) as live:
             self._live = live
             try:
                 yield

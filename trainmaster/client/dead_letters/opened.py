@@ -92,12 +92,10 @@ class LetterList:
 
 
 @contextmanager
-def open_letters(
-    clients: Clients, ids: Sequence[str] = (), subscription_id: str | None = None
-) -> Iterator[OpenedLetters]:
+def open_letters(clients: Clients, ids: Sequence[str] = ()) -> Iterator[OpenedLetters]:
     """The letters with these ids, or without any all, the oldest first; they are released when the block ends.
 
-    Takes a few seconds, during which others find the letters missing. `subscription_id`: the deployment's by default.
+    Takes a few seconds, during which others find the letters missing.
 
     Raises:
         NotFound: there is no such subscription.
@@ -105,15 +103,15 @@ def open_letters(
     """
     from google.api_core.exceptions import NotFound as NoSubscription
 
-    subscription_id = subscription_id or f"trainmaster-{clients.context.prefix}dead-letters"
+    subscription_id = f"trainmaster-{clients.context.prefix}dead-letters"
     mailbox, reasons = Mailbox(clients, subscription_id), Reasons(clients.logs, clients.context.project)
     try:
         with mailbox.letters() as letters:
             yield _opened_selection(ids, mailbox, letters, reasons)
     except NoSubscription as fault:
         raise NotFound(
-            f"{fault.message}\nThe dead letters are kept by the subscription {subscription_id!r} of the topology; "
-            "deploy it, or name another with --subscription."
+            f"{fault.message}\nThe dead letters are kept by the subscription {subscription_id!r} of the topology: "
+            "deploy it."
         ) from fault
 
 

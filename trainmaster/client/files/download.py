@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,7 +29,6 @@ def download(
     folder: Path,
     *,
     overwrite: bool = False,
-    on_file: Callable[[RemoteFile], object] = lambda _: None,
 ) -> None:
     """Put the files into `folder`, which is made. A file that is there already, whole and equal, is kept.
 
@@ -42,7 +41,6 @@ def download(
         files: what is downloaded, and what must be found.
         folder: on this machine.
         overwrite: replace files that differ.
-        on_file: gets each file that was downloaded.
 
     Raises:
         ClientRefused: a path leads out of the folder or to a file that may not be overwritten; nothing was downloaded.
@@ -67,7 +65,7 @@ def download(
         ]
         try:
             for placed in waiting:
-                on_file(placed.result())
+                placed.result()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -103,7 +101,7 @@ def _refuse(faults: Iterable[str]) -> None:
     raise ClientRefused("\n".join([*found[:FAULTS_SHOWN], *more, repair]))
 
 
-def _place(clients: Clients, file: RemoteFile, path: Path, part: Path, *, overwrite: bool) -> RemoteFile:
+def _place(clients: Clients, file: RemoteFile, path: Path, part: Path, *, overwrite: bool) -> None:
     _fetch(clients, file, part)
     problem = difference(file, part)
     if problem is not None:
@@ -112,7 +110,6 @@ def _place(clients: Clients, file: RemoteFile, path: Path, part: Path, *, overwr
     if not overwrite and (path.exists() or path.is_symlink()):
         raise ClientRefused(f"{path} was written meanwhile, and is kept. Replace it with --force.")
     part.replace(path)
-    return file
 
 
 def _fetch(clients: Clients, file: RemoteFile, part: Path) -> None:

@@ -25,8 +25,6 @@ BYTES_MAX = 32 * 1024 * 1024
 """Before compression."""
 SEEN_MAX = 100_000
 """Files and folders, packed or not."""
-LARGE_BYTES = 1024 * 1024
-"""What is above it is uploaded, and said. The scripts of this project and its examples have less than 100 KiB."""
 LARGEST_SHOWN = 5
 STRAYS_SHOWN = 5
 _USUAL = "train.py"
@@ -60,7 +58,6 @@ class Packed:
         files: the paths of all files in it.
         left_out: what is not in it for a reason that users cannot see in a .gitignore, with '/' after folders, and
             behind a file with a secret its kind.
-        sizes: bytes before compression of each entry of the folder, the largest first, with '/' after folders.
         notes: which folder it is and which packages are installed, in sentences for people.
     """
 
@@ -69,13 +66,7 @@ class Packed:
     script: Path
     files: tuple[str, ...]
     left_out: Mapping[Why, tuple[str, ...]] = field(default_factory=dict)
-    sizes: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-    @property
-    def is_large(self) -> bool:
-        """Whether the folder holds more than a program usually takes, for example what it wrote in an earlier run."""
-        return sum(self.sizes.values()) > LARGE_BYTES
 
     @property
     def folder(self) -> Path:
@@ -288,15 +279,12 @@ def _check_links(found: _Found) -> None:
 def _check_size(found: _Found) -> None:
     size, count = found.sizes.total(), len(found.files)
     if size > BYTES_MAX:
-        largest = f"The largest entries: {largest_text(dict(found.sizes.most_common()))}"
-        raise _size_refusal(found, f"is too large to upload: {size_text(size)} in {count:,} files", largest)
+        entries = found.sizes.most_common(LARGEST_SHOWN)
+        largest = ", ".join(f"{name} ({size_text(each)})" for name, each in entries)
+        what = f"is too large to upload: {size_text(size)} in {count:,} files"
+        raise _size_refusal(found, what, f"The largest entries: {largest}")
     if count > FILES_MAX:
         raise _too_many(found, f"{count:,}", found.counts)
-
-
-def largest_text(sizes: Mapping[str, int]) -> str:
-    """The first entries with their sizes."""
-    return ", ".join(f"{name} ({size_text(size)})" for name, size in list(sizes.items())[:LARGEST_SHOWN])
 
 
 def _too_many(found: _Found, count: str, by_entry: "Counter[str]") -> ClientRefused:
@@ -343,7 +331,6 @@ def _archive_of_files(found: _Found, script: str, more: Mapping[str, bytes]) -> 
         script=found.folder / script,
         files=tuple(names),
         left_out={why: tuple(sorted(found.left_out[why])) for why in Why if found.left_out[why]},
-        sizes=dict(found.sizes.most_common()),
     )
 
 

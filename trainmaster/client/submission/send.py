@@ -37,7 +37,7 @@ from trainmaster.orchestrator.core.requests.matrix import MATRIX
 from trainmaster.orchestrator.core.runs.drop_status import DEAD_LETTER, RETRYING
 from trainmaster.orchestrator.core.runs.record import RunGroup
 from trainmaster.orchestrator.core.runs.sender import FORCED_KEY, FORCED_MAX_CHARS
-from trainmaster.orchestrator.core.runs.states import ENDS, RunState
+from trainmaster.orchestrator.core.runs.states import RunState
 
 if TYPE_CHECKING:
     from google.cloud.storage import Blob
@@ -60,7 +60,6 @@ class Sent:
         status_name: where the ledger will have its status.
         generation: of the uploaded object; None for a message.
         is_repeated: the key of this message had started the run already, with the same request.
-        active_run_id: the run of the upload before, if that had the same text and the run has not ended; else None.
         runs: how many a matrix asks for, whose group has `run_id`; None without one, or if it was refused whole.
         is_refused: the service has refused it.
     """
@@ -70,7 +69,6 @@ class Sent:
     status_name: str
     generation: int | None = None
     is_repeated: bool = False
-    active_run_id: str | None = None
     runs: int | None = None
     is_refused: bool = False
 
@@ -137,17 +135,15 @@ def upload(clients: Clients, examination: Examination, *, timeout_s: float = REC
     deadline = time.monotonic() + timeout_s
     bucket, upload_id = clients.storage.bucket(clients.context.inbox_bucket), uuid.uuid4().hex
     sender = _sender_of(clients, examination)
-    active_run_id: str | None = None
     for _ in range(UPLOADS_MAX):
         present = bucket.get_blob(examination.object_name)
         if present is not None and (present.metadata or {}).get(UPLOAD_ID) == upload_id:
             # uploaded, but the response was lost, and the library's retry was refused
-            return replace(_sent_object(present, examination), active_run_id=active_run_id)
-        if present is not None:
-            read = _read_status(clients, _sent_object(present, examination), deadline - time.monotonic())
-            if read is None:
-                break
-            active_run_id = _active_run(read) if _has_content(present, examination) else None
+            return _sent_object(present, examination)
+        if present is not None and not _is_read(
+            clients, _sent_object(present, examination), deadline - time.monotonic()
+        ):
+            break
         blob = bucket.blob(examination.object_name)
         blob.metadata = {**sender, UPLOAD_ID: upload_id}
         try:
@@ -156,7 +152,7 @@ def upload(clients: Clients, examination: Examination, *, timeout_s: float = REC
             )
         except PreconditionFailed:
             continue
-        return replace(_sent_object(blob, examination), active_run_id=active_run_id)
+        return _sent_object(blob, examination)
     raise TimedOut(
         f"{examination.title} was not sent: the service has not read the previous {examination.object_name} yet, and would "
         f"never read it after another upload of that name. See: trainmaster status {shlex.quote(examination.object_name)}\n"
@@ -213,22 +209,15 @@ def start_run(
     return sent, status is not None
 
 
-def _read_status(clients: Clients, present: Sent, timeout_s: float) -> dict[str, Any] | None:
-    """The status once the service has recorded the object or a later one of its name; None at the timeout."""
+def _is_read(clients: Clients, present: Sent, timeout_s: float) -> bool:
+    """Whether the service has recorded the object or a later one of its name before the timeout."""
 
-    def read() -> dict[str, Any] | None:
+    def read() -> bool:
         status = read_document(clients, present.status_name) or {}
         newest = max(int(status.get(key) or 0) for key in ("generation", "repeated_by"))
-        found = (newest, status.get("state") != RETRYING)
-        return status if found >= (present.generation or 0, True) else None
+        return (newest, status.get("state") != RETRYING) >= (present.generation or 0, True)
 
     return poll(clients.context, read, bool, timeout_s=timeout_s)
-
-
-def _active_run(status: Mapping[str, Any]) -> str | None:
-    """The run of this status if it has not ended."""
-    states = {str(state) for state in RunState if state not in ENDS}
-    return str(status["run_id"]) if started_run(status) and status.get("state") in states else None
 
 
 def _sent_object(blob: "Blob", examination: Examination) -> Sent:

@@ -1,1 +1,0 @@
-"""Suggestions for a command line that names something unknown."""

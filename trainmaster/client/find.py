@@ -121,6 +121,7 @@ def find_run_or_drop(
             latest = (
                 of_event if _is_object(clients, text) else _latest_of_file(clients, of_event, retry_s=retry_s)
             )
+            _note_model(clients, text, latest)
             file = local_file(clients, text)
             if file is None or isinstance(latest, Drop) or latest.record.source.object_name is None:
                 return latest
@@ -197,6 +198,17 @@ def _run_of_short_id(clients: Clients, text: str) -> Run | None:
         listed = "".join(f"\n  {each}" for each in ids[:OF_NAME_MAX])
         raise NotFound(f"{text!r} is part of {len(ids)} ids. Write more of one:{listed}")
     return read_run(clients, ids[0]) if ids else None
+
+
+def _note_model(clients: Clients, text: str, found: Run | Drop) -> None:
+    """Say so if a file or message was found by a name that a model has too, whose latest run is another one."""
+    if clients.note is None or set(text) & set("./") or isinstance(found, Drop):
+        return
+    rows = list_runs(clients, Filters(model=text), limit=1, scanned_max=NEAR_MAX).rows
+    if rows and rows[0].run_id != found.record.run_id:
+        clients.note(
+            f"{text!r} is a file or message here, and a model too, whose latest run is {rows[0].run_id}."
+        )
 
 
 def _of_status(clients: Clients, status: dict[str, Any], *, retry_s: float | None) -> Run | Drop:

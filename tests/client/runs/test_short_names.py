@@ -49,6 +49,13 @@ def test_latest_is_the_newest_run_and_is_not_changed(served: Served, ids: list[s
         find_run(served.clients, "latest", is_to_change=True)
 
 
+def test_a_name_that_a_model_has_too_says_so(served: Served, ids: list[str]) -> None:
+    served.write("ledger", "status/keys/cassava.json", {"run_id": ids[0], "state": "succeeded"})
+    done = served.trainmaster("status", "cassava", "-o", "name")
+    assert done.out == f"{ids[0]}\n"
+    assert f"'cassava' is a file or message here, and a model too, whose latest run is {ids[2]}." in done.err
+
+
 @pytest.mark.parametrize(
     ("file", "model", "name"),
     [

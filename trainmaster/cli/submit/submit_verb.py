@@ -262,9 +262,11 @@ def _outcome(sent: "Sent") -> str:
 def warn(request: "Examination", *, is_one: bool) -> None:
     """Say what is doubtful about the request, and what it may cost; of several requests, with its name."""
     from trainmaster.cli.faults import WARNING, fault_lines
+    from trainmaster.cli.submit.idle_gpus import idle_gpus
     from trainmaster.cli.submit.script_notes import script_warnings
 
-    for line in fault_lines(request.warnings, request.faulty, WARNING):
+    idle = idle_gpus(request.request, request.packed) if request.request and request.packed else None
+    for line in fault_lines([*request.warnings, *([idle] if idle else [])], request.faulty, WARNING):
         talk(line)
     if request.bounds:
         talk(request.bounds if is_one else f"{request.title}: {request.bounds}")

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -197,6 +198,15 @@ def _with_context(verb: Callable[..., int], *, changes: bool) -> Callable[..., i
 def says_where(clients: Clients, what: str) -> None:
     """Announce a change and where it happens, before it is made."""
     talk(f"{what} in {clients.context.title}.")
+
+
+def confirm_removal(question: str, what: str, *, yes: bool) -> None:
+    """Ask before anything is removed. `what`: needs --yes where no one can be asked."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{what} needs --yes where no one can be asked.")
+    click.confirm(question, abort=True, err=True)
 
 
 def output_option(*formats: str) -> Callable[[Callable[..., int]], Callable[..., int]]:

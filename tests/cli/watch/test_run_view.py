@@ -15,8 +15,7 @@ from tests.client.test_lanes import line
 from tests.contract.test_retries import lose, next_job, retried
 from tests.contract.world import World
 from tests.narrowing import present
-from trainmaster.cli.watch.live import LiveView
-from trainmaster.cli.watch.run import doing, epochs, news, picture, stage_news
+from trainmaster.cli.watch.run import RunView, doing, epochs, picture, stage_news
 from trainmaster.client.find import Run
 from trainmaster.client.logs.line import SERVICE
 from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress
@@ -82,9 +81,7 @@ def test_every_screen_fits_the_terminal_with_the_spinner_below(
 
 def printed(*seen: Sighting) -> str:
     out = io.StringIO()
-    view = LiveView(
-        Console(file=out, force_terminal=False, width=20), picture=picture, news=news, doing=doing
-    )
+    view = RunView(Console(file=out, force_terminal=False, width=20))
     with view.running():
         for each in seen:
             view.show(each)
@@ -95,7 +92,7 @@ def test_an_interrupted_view_leaves_the_picture_without_the_spinner() -> None:
     console = Console(
         file=(out := io.StringIO()), force_terminal=True, width=80, height=40, color_system=None
     )
-    view = LiveView(console, picture=picture, news=news, doing=lambda _: "under way")
+    view, under_way = RunView(console), doing(sightings.training())
 
     def interrupted() -> None:
         with view.running():
@@ -104,10 +101,10 @@ def test_an_interrupted_view_leaves_the_picture_without_the_spinner() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert "under way" in out.getvalue()
+    assert under_way in out.getvalue()
     last = out.getvalue().rpartition("\x1b[2K")[2]
     assert f"Run {sightings.RUN_ID}" in last
-    assert "under way" not in last
+    assert under_way not in last
 
 
 def test_a_pipe_gets_each_change_once_whole_and_in_order() -> None:

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from trainmaster.cli.demo.stage import EXAMPLES, DemoFailed, DemoStage
-from trainmaster.cli.watch.live import doing
+from trainmaster.cli.demo.stage import EXAMPLES, DemoFailed, DemoStage, doing
 from trainmaster.client.rules.champions import find_champion
 from trainmaster.client.rules.listing import read_status
 from trainmaster.client.runs.listing import Filters, list_runs

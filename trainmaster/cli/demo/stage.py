@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from rich.console import Console
+from rich.text import Text
 
 from trainmaster.cli.stack.process import command_line, local_stack
-from trainmaster.cli.watch.live import doing
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import VARIABLE, context_of_stack
 from trainmaster.client.terminal import relative_to_cwd
@@ -35,6 +35,17 @@ POLL_S = 0.5
 UPLOADERS = 8
 
 T = TypeVar("T")
+
+
+@contextmanager
+def doing(console: Console, what: str) -> Iterator[None]:
+    """Say what is under way until the block ends: with a spinner on a terminal, as a line elsewhere."""
+    if not console.is_terminal:
+        console.print(f"{what}.", markup=False, highlight=False)
+        yield
+        return
+    with console.status(Text(what, style="dim")):
+        yield
 
 
 class DemoFailed(Exception):

@@ -280,7 +280,10 @@ def rollback(clients: Clients, model: str, to_run: str | None, wait_s: float) ->
 
     says_where(clients, f"Rolling back the champion of {model}")
     with order_survives_interrupt(f"trainmaster champions show {model}"):
-        current = roll_back(clients, model, to_run, timeout_s=wait_s).champion.current
+        return _print_current(roll_back(clients, model, to_run, timeout_s=wait_s).champion.current)
+
+
+def _print_current(current: Reign | None) -> int:
     if current is not None:
         talk(f"The champion is {current.model_uri}")
         print_names([current.run_id])
@@ -306,11 +309,8 @@ def approve(clients: Clients, model: str, run: str | None, reject: bool, wait_s:
 
     says_where(clients, f"{'Rejecting' if reject else 'Approving'} the challenger of {model}")
     with order_survives_interrupt(f"trainmaster champions show {model}"):
-        current = give_approval(clients, model, run, reject=reject, timeout_s=wait_s).champion.current
-    if current is not None:
-        talk(f"The champion is {current.model_uri}")
-        print_names([current.run_id])
-    return ExitStatus.DONE
+        found = give_approval(clients, model, run, reject=reject, timeout_s=wait_s)
+    return _print_current(found.champion.current)
 
 
 def _print_champion(champion: Champion) -> None:

@@ -12,6 +12,7 @@ from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.runs.following import order_survives_interrupt
 from trainmaster.cli.verb import (
     ContextGroup,
+    confirm_removal,
     output_option,
     print_for_programs,
     print_names,
@@ -172,7 +173,7 @@ def _make_equal(
     talk("\n".join(changes.lines) or f"The rules in {title} are the same already.")
     if plans or not changes.lines:
         return ExitStatus.DONE
-    _confirm_removal(f"Make these changes in {title}?", "--prune", yes=yes)
+    confirm_removal(f"Make these changes in {title}?", "--prune", yes=yes)
     status = _apply_rules(clients, changes.wanted, team, wait_s) if changes.wanted else ExitStatus.DONE
     if status != ExitStatus.DONE:
         return status
@@ -345,18 +346,9 @@ def rm(clients: Clients, rules: tuple[str, ...], yes: bool) -> int:
 
     found = _find_rules(clients, rules)
     files = ", ".join(each.dropped_name for each in found)
-    _confirm_removal(f"Remove {files} in {clients.context.title}?", "Removing a rule", yes=yes)
+    confirm_removal(f"Remove {files} in {clients.context.title}?", "Removing a rule", yes=yes)
     for each in found:
         says_where(clients, f"Removing {each.dropped_name}")
         remove_rule(clients, each)
         print_names([each.name])
     return ExitStatus.DONE
-
-
-def _confirm_removal(question: str, what: str, *, yes: bool) -> None:
-    """Ask before anything is removed. `what`: needs --yes where no one can be asked."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise click.UsageError(f"{what} needs --yes where no one can be asked.")
-    click.confirm(question, abort=True, err=True)

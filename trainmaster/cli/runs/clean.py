@@ -1,6 +1,5 @@
 """`trainmaster clean`: what the policy no longer keeps."""
 
-import sys
 from datetime import UTC, datetime
 
 import click
@@ -11,6 +10,7 @@ from trainmaster.cli.verb import (
     JSON,
     TABLE,
     YAML,
+    confirm_removal,
     output_option,
     print_for_programs,
     says_where,
@@ -50,12 +50,7 @@ def clean(clients: Clients, *, plans: bool, yes: bool, output: str, wait_s: floa
         talk(f"The newest {plan.scanned:,} runs were read; the service continues with the older ones.")
     if plans or not (plan.removed_runs or plan.bound_reached):
         return ExitStatus.DONE
-    if not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError("Removing needs --yes where no one can be asked.")
-        click.confirm(
-            f"Remove these in {clients.context.title}? They cannot be restored.", abort=True, err=True
-        )
+    confirm_removal(f"Remove these in {clients.context.title}? They cannot be restored.", "Removing", yes=yes)
     says_where(clients, "Removing them with the next ticks")
     give_order(clients, {"clean": {}}, team=clients.context.team, timeout_s=wait_s)
     return ExitStatus.DONE

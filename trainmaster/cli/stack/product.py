@@ -14,6 +14,7 @@ from trainmaster.cli.stack.news import News
 from trainmaster.client.context import context_in_cloud
 from trainmaster.client.deployment import deployment_document
 from trainmaster.client.submission.terms import read_policy
+from trainmaster.orchestrator.core.documents.values import mapping_at, text_at
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
 from trainmaster.resources import DEPLOY, IMPORTED_FROM, ROOT, NotATopology, parse_topology, parse_yaml
 
@@ -114,14 +115,8 @@ def read_teams(policy: Path) -> dict[str, str | None]:
         document = parse_yaml(policy.read_text())
     except (OSError, ValueError, yaml.YAMLError):
         return {}
-    teams = document.get("teams") if isinstance(document, dict) else None
-    if not isinstance(teams, dict):
-        return {}
-    topics = {
-        team: settings.get("requests_topic") if isinstance(settings, dict) else None
-        for team, settings in teams.items()
-    }
-    return {str(team): topic if isinstance(topic, str) else None for team, topic in topics.items()}
+    teams = mapping_at(document, "teams")
+    return {str(team): text_at(settings, "requests_topic") for team, settings in teams.items()}
 
 
 def _publish_deployments(topologies: Sequence["Topology"], functions: Path, storage_url: str) -> None:

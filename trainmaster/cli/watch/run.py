@@ -3,17 +3,19 @@
 import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
 
 from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.panel import Panel
+from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
 from trainmaster.cli.logs.bars import NAME_MAX_CHARS, numbers_of, progress_bars
 from trainmaster.cli.study.board import TrialBoard
-from trainmaster.cli.watch.live import SPINNER_LINES, Line
 from trainmaster.client.logs.progress import ReplicaProgress, TrainingProgress, epoch_text
 from trainmaster.client.shown.machine_lines import now_lines
 from trainmaster.client.shown.run_lines import QUEUED_LONG, progress_facts, queued_text
@@ -33,6 +35,58 @@ GAP = 2
 DETAIL_MAX_CHARS = 2000
 METRICS_SHOWN, METRIC_MAX_CHARS = 20, 40
 REPLICAS_SHOWN = 4
+REFRESHES_PER_S = 8
+SPINNER_LINES = 1
+
+Line = tuple[str, str]
+"""A key that stays the same for the same news, and its line."""
+
+
+class RunView:
+    """Shows sightings as they come.
+
+    On a terminal the picture is redrawn in place, above a spinner that says what is under way. Elsewhere (a file, a
+    pipe, CI) each line of the news is printed once.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live: Live | None = None
+        self._last: Sighting | None = None
+        self._spinner = Spinner("dots")
+        self._printed: set[str] = set()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Show sightings until the block ends."""
+        if not self._console.is_terminal:
+            yield
+            return
+        with Live(self._doing_now(""), console=self._console, refresh_per_second=REFRESHES_PER_S) as live:
+            self._live = live
+            try:
+                yield
+            finally:  # without the spinner
+                self._live = None
+                last = Text() if self._last is None else picture(self._last, self._console)
+                live.update(last, refresh=True)
+
+    def show(self, seen: Sighting) -> None:
+        """Show how things stand."""
+        self._last = seen
+        if self._live is not None:
+            parts = Group(picture(seen, self._console), self._doing_now(doing(seen)))
+            self._live.update(parts, refresh=True)
+            return
+        for key, line in news(seen):
+            if key not in self._printed:
+                self._printed.add(key)
+                self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def _doing_now(self, text: str) -> Spinner:
+        """The one spinner, so that it does not begin again each time something changes."""
+        self._spinner.update(text=Text(one_line(text), style="dim", no_wrap=True, overflow="ellipsis"))
+        return self._spinner
 
 
 def picture(seen: Sighting, console: Console) -> RenderableType:

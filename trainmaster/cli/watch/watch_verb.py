@@ -19,8 +19,7 @@ def watch(clients: Clients, run: str) -> int:
     from rich.console import Console
 
     from trainmaster.cli.runs.following import run_survives_interrupt, say_end
-    from trainmaster.cli.watch.live import LiveView
-    from trainmaster.cli.watch.run import doing, news, picture
+    from trainmaster.cli.watch.run import RunView
     from trainmaster.client.logs.follow import find_run_to_follow
     from trainmaster.client.logs.survive import look_until
     from trainmaster.client.wait import wait_until_settled
@@ -28,7 +27,7 @@ def watch(clients: Clients, run: str) -> int:
 
     found = find_run_to_follow(clients, run)
     watched = RunWatch(clients, found)
-    view = LiveView(Console(highlight=False), picture=picture, news=news, doing=doing)
+    view = RunView(Console(highlight=False))
     with run_survives_interrupt(found.record.run_id):
         with view.running():
             for seen in look_until(lambda: watched.is_over, clients.context, watched.look):

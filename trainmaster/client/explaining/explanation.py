@@ -123,15 +123,15 @@ def explain(clients: Clients, text: str, now: datetime) -> Explanation:
             return explain_model(clients, text, now)
         except NotFound as no_champion:
             try:
-                return explain_run(clients, _find_run_now(clients, text, now), now)
+                return _explain_run_now(clients, text, now)
             except NotFound as no_run:
                 raise NotFound(f"{no_run}\n{no_champion}") from no_run
-    return explain_run(clients, _find_run_now(clients, text, now), now)
+    return _explain_run_now(clients, text, now)
 
 
-def _find_run_now(clients: Clients, text: str, now: datetime) -> Run:
+def _explain_run_now(clients: Clients, text: str, now: datetime) -> Explanation:
     run = find_run(clients, text)
-    return tuning_now(clients, run, now) or run
+    return explain_run(clients, tuning_now(clients, run, now) or run, now)
 
 
 def explain_model(clients: Clients, model_name: str, now: datetime) -> Explanation:

@@ -13,9 +13,9 @@ from trainmaster.client.plan.outlook import LimitNow, Outlook, limits_now, outlo
 from trainmaster.client.runs.admission_objects import read_admission_objects
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.client.submission.examination import Examination
+from trainmaster.client.submission.terms import Terms
 from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates, quota_class
 from trainmaster.orchestrator.core.admission.cost import estimate, with_follow_ups
-from trainmaster.orchestrator.core.admission.prices import Prices
 from trainmaster.orchestrator.core.deployment_names import account_email
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import (
@@ -116,14 +116,8 @@ def plan_of(examination: Examination) -> Plan | None:
         request=request.document,
         warnings=tuple(map(str, request.warnings)),
         jobs=tuple(
-            replace(
-                job,
-                estimate=with_follow_ups(
-                    job.estimate, request.document, job.region, terms.policy, terms.prices
-                ),
-            )
+            _job(candidate, target, terms, request, _label(candidate.number - len(request.pools)))
             for candidate in candidates
-            for job in [_job(candidate, target, terms.prices, _label(candidate.number - len(request.pools)))]
         ),
         runs=request.runs if request.runs > 1 else None,
         not_checked=("the queue, limits and caps of a deployment", "whether the file was submitted before"),
@@ -201,15 +195,17 @@ def _label(number: int) -> str:
     return f"fallback {number}" if number else "job"
 
 
-def _job(candidate: Candidate, target: Target, prices: Prices, label: str) -> PlannedJob:
-    submission = submission_of(RUN_ID, candidate.spec, replace(target, region=candidate.region))
+def _job(candidate: Candidate, target: Target, terms: Terms, request: Request, label: str) -> PlannedJob:
+    region, prices = candidate.region, terms.prices
+    submission = submission_of(RUN_ID, candidate.spec, replace(target, region=region))
+    own = estimate(candidate.spec, region, prices)
     return PlannedJob(
         number=candidate.number,
         label=label,
-        region=candidate.region,
+        region=region,
         machines=candidate.machines,
         quota_class=quota_class(candidate),
-        estimate=estimate(candidate.spec, candidate.region, prices),
+        estimate=with_follow_ups(own, request.document, region, terms.policy, prices),
         parent=submission.parent,
         kind=submission.kind,
         body=submission.body,

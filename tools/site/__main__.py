@@ -51,3 +51,4 @@ if __name__ == "__main__":
     if status := build_site():
         sys.exit(status)
     write_versions()
+    print(f"The site: {SITE.relative_to(ROOT) / 'index.html'}")

@@ -180,7 +180,7 @@ def _latest_run(clients: Clients, *, is_to_change: bool) -> Run:
     rows = list_runs(clients, Filters(team=clients.context.team), limit=1).rows
     if not rows:
         raise NotFound(f"There is no run yet in {clients.context.title}.")
-    if is_to_change:
+    if is_to_change and clients.context.state is None:
         raise ClientRefused(f"The latest run may be another user's. Name it by its id: {rows[0].run_id}")
     return read_run(clients, rows[0].run_id)
 

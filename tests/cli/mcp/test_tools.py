@@ -20,10 +20,11 @@ from trainmaster.cli.mcp.server import answer_call
 from trainmaster.cli.mcp.tokens import CHANGES, LIFETIME_S, Tokens
 from trainmaster.cli.mcp.tools import ACTIONS, DATA_MAX_BYTES, OWN, ROUTES, cut_answer, read_tools
 from trainmaster.client.errors import ClientRefused
+from trainmaster.client.submission.send import Sent
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT, message_status_object, record_object
 from trainmaster.orchestrator.core.requests.incoming import run_id_of_message_key
 from trainmaster.orchestrator.core.runs.index import INDEX_PREFIX
-from trainmaster.orchestrator.core.runs.record import Estimate
+from trainmaster.orchestrator.core.runs.record import Estimate, RunGroup
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.source import ConsoleSource
 
@@ -116,6 +117,7 @@ def test_bad_arguments_and_unknown_names_are_named(session: Session, name: str) 
         ({"file": "none.yaml"}, "No such file"),
         ({"text": "model_name: [\n"}, "-:2:1: $: broken YAML"),
         ({"text": REQUEST, "set": ["clutser.chief=1"]}, "unknown key 'clutser'"),
+        ({"text": REQUEST, "set": {"args": ["--a"], "model_name": "m"}}, 'write ["args=[\\"--a\\"]", "model_name=m"]'),
         ({"text": REQUEST.replace("model_name: flowers\n", "")}, "$.model_name: missing"),
     ],
 )  # fmt: skip
@@ -225,6 +227,37 @@ def test_a_run_of_unknown_cost_counts_with_the_most_that_it_may_cost(
     assert Budget(Decimal(9), LABEL).spent(session.source) == unknown.at_most
     ledger = served.clients.storage.bucket(f"{PROJECT}-ledger")
     ledger.delete_blobs([*ledger.list_blobs(prefix=INDEX_PREFIX)])
+
+
+def test_the_jobs_that_follow_a_run_count_until_they_are_over(served: Served, session: Session) -> None:
+    budget, ledger = Budget(Decimal(9), LABEL), served.clients.storage.bucket(f"{PROJECT}-ledger")
+    own = row(1, labels=LABEL, job_id="7", at_most=Decimal(2))
+    sent = Sent(run_id=own.run_id, where="", status_name="")
+    budget.spend(session.source, "a", Estimate(currency="USD", at_most=Decimal(3)), lambda: sent)
+    budget.runs["a"] = sent.run_ids
+    record = run_record(run_id=own.run_id)
+    written = [own, replace(own, state=RunState.SUCCEEDED, cost=Decimal(1), generation=own.generation + 1)]
+    for step, (each, spent) in enumerate(zip([*written, written[1]], (3, 2, 1), strict=True)):
+        record["completion"]["steps_done"] = ["evaluation", "registry"] if step > 1 else []
+        served.write("ledger", record_object(own.run_id), record)
+        write_row(served, each)
+        assert budget.spent(session.source) == spent
+    ledger.delete_blobs([*ledger.list_blobs(prefix=INDEX_PREFIX), record_object(own.run_id)])
+
+
+def test_a_group_is_cancelled_in_the_same_two_steps(served: Served, session: Session) -> None:
+    group, ids = (
+        "flowers-20260301t120000-eb46bb303f",
+        [*RunGroup(id="flowers-20260301t120000-eb46bb303f", number=1, runs=2).run_ids],
+    )
+    for number, run_id in enumerate(ids, start=1):
+        record = run_record(run_id=run_id, state=("running", "succeeded")[number - 1])
+        record["source"]["group"] = {"id": group, "number": number, "runs": 2}
+        served.write("ledger", record_object(run_id), record)
+    first = ask(session, "cancel", run_id=group)
+    assert first["data"]["effects"] == [f"{ids[0]} ends as cancelled, and its job, if it has one."]
+    assert "token" in first
+    served.clients.storage.bucket(f"{PROJECT}-ledger").delete_blobs([*map(record_object, ids)])
 
 
 def test_a_request_beyond_the_budget_or_of_unknown_cost_is_refused(served: Served, session: Session) -> None:

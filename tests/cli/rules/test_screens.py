@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from jsonschema import Draft202012Validator
 from tests.cli.screens import assert_screen
 from tests.client.rule_documents import example, write_rules
 from tests.client.runs.rows import row, write_row
-from tests.client.served import ROOT, Served, served_context
+from tests.client.served import ROOT, Served, run_record, served_context
 from tests.command import Done
 from trainmaster.cli.rules.screens import SPARE, rule_rows
 from trainmaster.cli.table import fact_lines, table_lines
@@ -24,6 +25,7 @@ from trainmaster.client.shown.rule_lines import rule_facts
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.retraining.state import RuleStatus
+from trainmaster.orchestrator.core.runs.states import RunState
 
 NOW = datetime(2026, 3, 4, 12, 30, tzinfo=UTC)
 
@@ -71,6 +73,22 @@ def test_the_document_of_each_rule_fits_its_schema(served: Served) -> None:
 
 def test_a_champion_with_its_predecessors_and_challengers(served: Served) -> None:
     assert_screen("champion", served.trainmaster("champions", "show", "cassava-resnet50").out)
+
+
+def test_a_run_that_is_still_being_registered_is_named(served: Served) -> None:
+    record = run_record()
+    record["completion"]["steps_done"] = ["evaluation", "champion"]
+    served.write("ledger", f"runs/{record['run_id']}.json", record)
+    write_row(
+        served,
+        replace(row(1, model_name="cassava-resnet50", state=RunState.SUCCEEDED), run_id=record["run_id"]),
+    )
+    served.write("ledger", "champions/cassava-resnet50.json", example("champion.v1.promoted"))
+    said = served.trainmaster("champions", "show", "cassava-resnet50").err
+    assert said == (
+        f"{record['run_id']} has succeeded, and its model is still being registered: "
+        f"trainmaster status {record['run_id']}\n"
+    )
     assert_screen("champions", served.trainmaster("champions", "ls").out)
     assert "with accuracy 0.8, version 2" in served.trainmaster("models").out
 

@@ -71,7 +71,8 @@ def test_a_champion_is_deployed_takes_the_traffic_gives_it_back_and_goes(context
     assert run(context, "deploy line --back --yes").status == 0
     assert "On line no model was deployed before" in run(context, "deploy line --back").err
     assert shares(context, "deploy line --undeploy") == {"line@1": (100, 100), "line@2": (0, None)}
-    assert run(context, "deploy line --undeploy --yes").status == 0
+    gone = run(context, "deploy line --undeploy --yes")
+    assert (gone.status, re.search(r"line@2 .* undeployed +-\n", gone.out) is not None) == (0, True), gone.out
     assert "On line no model was deployed before" in run(context, "deploy line --back").err
     assert run(context, "deploy line --undeploy-all --yes").status == 0
     assert shares(context, "deploy line --undeploy-all") == {}
@@ -90,6 +91,7 @@ def test_a_champion_is_deployed_takes_the_traffic_gives_it_back_and_goes(context
         ("deploy cat --accelerator L4:3", 2, "--accelerator: "),
         ("deploy cat --min 3 --max 2", 2, "--max 2 is less than --min 3"),
         ("deploy cat --traffic 40", 2, "takes the other 60 % of the traffic"),
+        ("deploy cat --undeploy --traffic 40 --min 2", 2, "--traffic, --min: leave this out with --undeploy"),
         ("deploy cat --back", 2, "On cat no model was deployed before the newest"),
         ("deploy", 2, "Missing argument 'MODEL'"),
     ],

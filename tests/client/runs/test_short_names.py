@@ -43,8 +43,10 @@ def test_other_parts_name_no_run(served: Served, ids: list[str], text: str) -> N
     assert ids
 
 
-def test_latest_is_the_newest_run_and_is_not_changed(served: Served, ids: list[str]) -> None:
-    assert find_run(served.clients, "latest").record.run_id == ids[2]
+def test_latest_is_the_newest_run_and_in_a_project_is_not_changed(served: Served, ids: list[str]) -> None:
+    for is_to_change in (False, True):
+        assert find_run(served.clients, "latest", is_to_change=is_to_change).record.run_id == ids[2]
+    served.clients.context = replace(served.clients.context, state=None)
     with pytest.raises(ClientRefused, match=ids[2]):
         find_run(served.clients, "latest", is_to_change=True)
 

@@ -10,6 +10,7 @@ import yaml
 
 from tests.client.submission.test_examination import GCLOUD, IMAGE, REQUEST, examined
 from trainmaster.client.errors import ClientRefused
+from trainmaster.client.submission.settings import parse_settings
 from trainmaster.client.submission.source import NO_FILE
 from trainmaster.orchestrator.core.documents.placing import lines_of_fault
 
@@ -81,6 +82,13 @@ def test_a_fault_of_an_options_value_names_the_option_once(file: str, tmp_path: 
 def test_a_fault_of_a_setting_names_it_in_place_of_the_file() -> None:
     (fault,) = examined(settings=["foo.bar=1"]).faults
     assert lines_of_fault(fault, "request.yaml")[0] == "--set foo.bar=1: $.foo: unknown key 'foo'"
+
+
+def test_a_fault_of_a_matrix_names_that_option() -> None:
+    (fault,) = examined(settings=["args=[--lr=1]"], matrix=["lr=0.1,0.2"]).faults
+    assert (fault.path, fault.source) == ("$.matrix.lr", "--matrix lr=0.1,0.2")
+    with pytest.raises(ClientRefused, match="--matrix 'lr': it is not KEY=VALUE"):
+        parse_settings([], ["lr"])
 
 
 @pytest.mark.parametrize(

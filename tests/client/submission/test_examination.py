@@ -28,7 +28,7 @@ GCLOUD = "workerPoolSpecs:\n- machineSpec: {machineType: n1-standard-4}\n  conta
 
 
 def examined(text: str = REQUEST, file: str = "request.yaml", **edits: Any) -> Examination:
-    edits["settings"] = parse_settings(edits.get("settings", ()))
+    edits["settings"] = parse_settings(edits.get("settings", ()), edits.pop("matrix", ()))
     source = RequestSource(file=file, content=text.encode(), folder=Path(file).parent)
     return examination_of(source, TERMS, Edits(**edits))
 

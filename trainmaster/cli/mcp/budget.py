@@ -5,8 +5,11 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 from trainmaster.client.errors import ClientRefused
+from trainmaster.client.find import read_run
 from trainmaster.client.runs.listing import Filters, KeptIndex
 from trainmaster.client.submission.send import Sent
+from trainmaster.orchestrator.core.completion.steps import REGISTRY, is_over
+from trainmaster.orchestrator.core.runs.end import EVALUATION
 from trainmaster.orchestrator.core.runs.record import Estimate
 from trainmaster.orchestrator.core.runs.states import ENDS
 from trainmaster.web.source import INDEX, AnswerAge, ConsoleSource
@@ -23,6 +26,7 @@ class Budget:
         self.limit, self._session = limit, Filters(labels=label)
         self.runs: dict[str, tuple[str, ...]] = {}
         self._reserved: dict[str, Decimal] = {}
+        self._settled: set[str] = set()
         self._lock = threading.Lock()
 
     def spend(self, source: ConsoleSource, key: str, cost: Estimate | None, send: Callable[[], Sent]) -> Sent:
@@ -64,10 +68,28 @@ class Budget:
         rows = source.follow(INDEX, AnswerAge.NOW, KeptIndex, KeptIndex.look).rows
         # A row that leaves out labels may be one of the session's.
         known, total = {row.run_id for row in rows}, Decimal(0)
+        # The row's bound is that of the run's own job: what was reserved has the jobs that follow it, too.
+        bounds = {
+            run_id: self._reserved[key] / len(run_ids)
+            for key, run_ids in [*self.runs.items()]
+            for run_id in run_ids
+            if key in self._reserved
+        }
         for row in (row for row in rows if self._session.labels_match(row) is not False):
             # Without a job, a run that has ended has cost nothing.
             is_known = row.state in ENDS and (row.cost is not None or row.job_id is None)
-            total += (row.cost if is_known else row.at_most) or 0
+            own_bound = row.at_most or Decimal(0)
+            follow_ups = max(bounds.get(row.run_id, own_bound) - own_bound, Decimal(0))
+            if is_known and (not follow_ups or self._is_settled(source, row.run_id)):
+                follow_ups = Decimal(0)
+            total += ((row.cost or Decimal(0)) if is_known else own_bound) + follow_ups
         listed = {key for key, run_ids in [*self.runs.items()] if known.issuperset(run_ids)}
         unlisted = (cost for key, cost in [*self._reserved.items()] if key not in listed)
         return total + sum(unlisted, Decimal(0))
+
+    def _is_settled(self, source: ConsoleSource, run_id: str) -> bool:
+        """Whether no job follows the ended run any more; one read each time until then."""
+        if run_id not in self._settled:
+            record = read_run(source.clients, run_id).record
+            self._settled |= {run_id} if is_over(record, EVALUATION) and is_over(record, REGISTRY) else set()
+        return run_id in self._settled

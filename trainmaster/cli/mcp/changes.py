@@ -5,6 +5,7 @@ Each function raises ClientRefused or NotFound for what the client is to correct
 
 import hashlib
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,7 +20,9 @@ from trainmaster.cli.mcp.tokens import Tokens
 from trainmaster.cli.submit.script_notes import certain_findings
 from trainmaster.client.deployment import read_deployment
 from trainmaster.client.errors import ClientRefused
+from trainmaster.client.find import read_run, run_ids_of
 from trainmaster.client.plan.plan import plan_with_ledger
+from trainmaster.client.rules.orders import cancel_run
 from trainmaster.client.submission import send
 from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.examination import Examination, examination_of
@@ -27,7 +30,7 @@ from trainmaster.client.submission.settings import parse_settings
 from trainmaster.client.submission.source import pasted_source, read_source_below
 from trainmaster.client.submission.terms import deployed_terms
 from trainmaster.web.source import ConsoleSource
-from trainmaster.web.subject import Ask, ConsoleAction
+from trainmaster.web.subject import ActionOutcome, Ask, ConsoleAction, Proposal
 
 # Any: JSON that the tool's schema allows.
 Arguments = Mapping[str, Any]
@@ -96,6 +99,7 @@ def submit(session: Session, arguments: Arguments) -> Answer:
     if (status := send.wait_until_recorded(clients, sent)) is None:
         note = "Sent, and not recorded yet. To submit it again starts no second run."
     elif problems := send.problems_of(status):
+        session.budget.runs[key] = send.as_refused(sent, status).run_ids
         raise ClientRefused("\n".join([*problems, REJECTED]))
     return {"data": [send.sent_document(sent, each) for each in sent.run_ids], "notes": note, **session.spent}
 
@@ -115,6 +119,34 @@ def order(session: Session, name: str, action: ConsoleAction, arguments: Argumen
     session.tokens.check(token, planned)
     outcome = action.perform(session.ask(chosen))
     return {"data": outcome.document, "notes": outcome.message}
+
+
+def cancel(session: Session, action: ConsoleAction, arguments: Arguments) -> Answer:
+    """As `order`; of a group, one order ends all its runs."""
+    clients = session.source.clients
+    run_ids = run_ids_of(clients, arguments["run_id"])
+    if arguments["run_id"] in run_ids:
+        return order(session, "cancel", action, arguments)
+
+    def propose(_: Ask) -> Proposal:
+        records = [read_run(clients, run_id).record for run_id in run_ids]
+        left = [record.run_id for record in records if not record.ended]
+        return Proposal(
+            title=f"Cancel the runs of the group {arguments['run_id']} that have not ended?",
+            effects=[f"{run_id} ends as cancelled, and its job, if it has one." for run_id in left],
+            command=shlex.join(["trainmaster", "cancel", arguments["run_id"]]),
+            button="Cancel the runs",
+            back="/runs",
+            refusal="" if left else "All its runs have ended already.",
+        )
+
+    def perform(_: Ask) -> ActionOutcome:
+        cancel_run(clients, read_run(clients, run_ids[0]).record, arguments["run_id"])
+        document = {"group": arguments["run_id"], "run_ids": [*run_ids]}
+        return ActionOutcome(message="They are being cancelled.", go_to="/runs", document=document)
+
+    of_group = ConsoleAction(path=action.path, summary=action.summary, propose=propose, perform=perform)
+    return order(session, "cancel", of_group, arguments)
 
 
 def planned_request(session: Session, arguments: Arguments) -> tuple[Examination, dict[str, str], str]:

@@ -45,6 +45,8 @@ class Tool:
         """What the tool answers, within bounds; `arguments` meet the schema. Raises what answers it raises."""
         defaults = {key: schema["default"] for key, schema in self.takes.items() if "default" in schema}
         given = {**defaults, **arguments}
+        if self.name == "cancel":
+            return cut_answer(changes.cancel(session, ACTIONS[self.path], given))
         if self.path in ACTIONS:
             return cut_answer(changes.order(session, self.name, ACTIONS[self.path], given))
         return cut_answer(_page(self, session, given) if self.path else OWN[self.name](session, given))

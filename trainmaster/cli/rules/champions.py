@@ -132,12 +132,14 @@ SERVES_WITHIN_S = 7200
 @click.option("--accelerator", "gpu", metavar="TYPE[:N]", help="GPUs of each replica, for example L4:1")
 @click.option("--min", "least", type=click.IntRange(1, 1000), help="fewest replicas; default: 1")
 @click.option("--max", "most", type=click.IntRange(1, 1000), help="most replicas; default: --min")
-@click.option("--traffic", "share", type=click.IntRange(1, 100), default=100, help="in percent; default: 100")
+@click.option("--traffic", "share", type=click.IntRange(1, 100), help="in percent; default: 100")
 @click.option(
-    "--back", "instead", flag_value="back", help="instead: all traffic to the model before this one"
+    "--back", "instead", flag_value="--back", help="instead: all traffic to the model before this one"
 )
-@click.option("--undeploy", "instead", flag_value="idle", help="instead: remove the models without traffic")
-@click.option("--undeploy-all", "instead", flag_value="all", help="instead: remove every model")
+@click.option(
+    "--undeploy", "instead", flag_value="--undeploy", help="instead: remove the models without traffic"
+)
+@click.option("--undeploy-all", "instead", flag_value="--undeploy-all", help="instead: remove every model")
 @click.option("--yes", is_flag=True, help="do it; else it is only shown, or asked for on a terminal")
 @click.option("--wait", is_flag=True, help="wait until it serves, in the cloud 10 to 40 minutes")
 @output_option(TABLE, JSON, YAML)
@@ -154,13 +156,19 @@ def deploy(clients: Clients, *, model: str, output: str, instead: str | None, **
     from trainmaster.client.rules.serving import ServingEndpoint
 
     endpoint_id, yes, waits = (wish.pop(key) for key in ("endpoint", "yes", "wait"))
+    if instead is not None and (given := [name for name, value in wish.items() if value is not None]):
+        options = {each.name: each.opts[0] for each in click.get_current_context().command.params}
+        names = ", ".join(str(options[name]) for name in given)
+        raise click.UsageError(f"{names}: leave this out with {instead}, which deploys nothing.")
     endpoint = ServingEndpoint(clients, model, endpoint_id)
+    if endpoint.last_failure:
+        talk(f"The last deployment on {endpoint.id} failed: {endpoint.last_failure}")
     if instead is None:
         endpoint.plan_deployment(**wish)
-    elif instead == "back":
+    elif instead == "--back":
         endpoint.plan_return()
     else:
-        endpoint.plan_removal(every=instead == "all")
+        endpoint.plan_removal(every=instead == "--undeploy-all")
     if not _is_confirmed(clients, endpoint, output, yes=yes):
         return ExitStatus.DONE
     if (operation := endpoint.apply()) is None:
@@ -193,12 +201,12 @@ def _is_confirmed(clients: Clients, endpoint: "ServingEndpoint", output: str, *,
 
 def _served_row(row: Mapping[str, Any], currency: str) -> dict[str, str]:
     texts = {key.upper(): one_line(row[key]) for key in ("id", "version", "machine", "replicas")}
-    then = "undeployed" if row["traffic_after"] is None else f"{row['traffic_after']} %"
+    is_gone = row["traffic_after"] is None
     return {
         **texts,
         "TRAFFIC": f"{row['traffic']} %",
-        "THEN": then,
-        "COST": _a_month(row["per_month"], currency),
+        "THEN": "undeployed" if is_gone else f"{row['traffic_after']} %",
+        "COST": ABSENT if is_gone else _a_month(row["per_month"], currency),
     }
 
 
@@ -255,12 +263,16 @@ def _row(champion: Champion) -> dict[str, str]:
 @takes_context
 def show(clients: Clients, model: str, output: str) -> int:
     """Show the champion of MODEL, where it comes from, its predecessors, and the latest challengers."""
-    from trainmaster.client.rules.champions import find_champion
+    from trainmaster.client.rules.champions import find_champion, run_in_progress
 
     found = find_champion(clients, model)
     current = found.champion.current
     if not print_for_programs(output, lambda: found.document, [current.run_id] if current else []):
         _print_champion(found.champion)
+        if (run_id := run_in_progress(clients, found.champion)) is not None:
+            talk(
+                f"{run_id} has succeeded, and its model is still being registered: trainmaster status {run_id}"
+            )
     return ExitStatus.DONE
 
 

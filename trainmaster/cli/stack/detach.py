@@ -33,10 +33,10 @@ from trainstack.stack.state import StateFolder, owner_of
 LOG = "stack.log"
 
 
-def detach_stack(state: Path, arguments: Sequence[str]) -> int:
+def detach_stack(state: Path, arguments: Sequence[str], names: Sequence[str] = ()) -> int:
     """Start a stack in the background with the arguments of `up`, and return when it is ready.
 
-    Where a stack runs already, it stays as it is.
+    `names` are those of further deployments. Where a stack runs already, it stays as it is.
 
     Raises:
         StateError: the folder cannot be used.
@@ -48,6 +48,7 @@ def detach_stack(state: Path, arguments: Sequence[str]) -> int:
         if environment is None:
             environment = _start_and_wait(state, arguments)
         else:
+            names = ()
             talk(
                 f"A stack is already running on {str(state)!r}; its options stay as they are. To change them: trainmaster down"
             )
@@ -55,7 +56,8 @@ def detach_stack(state: Path, arguments: Sequence[str]) -> int:
         say_address(address)
     click.echo(f"The local stack is running on {str(state)!r}: process {owner_of(state)}, "
                f"project {environment['GOOGLE_CLOUD_PROJECT']}, region {environment['TRAINMASTER_REGION']}.")  # fmt: skip
-    for title, text in (*data_bucket(state, environment), *next_steps(state)):
+    beside = [(f"The deployment {name}", f"--context {LOCAL}/{name}") for name in names]
+    for title, text in (*beside, *data_bucket(state, environment), *next_steps(state)):
         click.echo(f"  {title:26}{text}")
     return 0
 

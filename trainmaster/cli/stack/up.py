@@ -4,6 +4,7 @@ import logging
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
@@ -174,12 +175,16 @@ def up(
         from trainmaster.cli.stack.detach import detach_stack
 
         words = [word for word in call.meta[_WORDS] if word != "--detach"]
-        return detach_stack(options.state, words)
-    return _run(options, topologies, StateFolder(options.state), console)
+        return detach_stack(options.state, words, given["name"])
+    return _run(options, topologies, StateFolder(options.state), console, given["name"])
 
 
 def _run(
-    options: "StackOptions", topologies: list["Topology"], state: "StateFolder", access: str
+    options: "StackOptions",
+    topologies: list["Topology"],
+    state: "StateFolder",
+    access: str,
+    names: Sequence[str],
 ) -> NoReturn:
     """Run the stack, and end this process: nothing is left to clean up, and Python takes a second to unload libraries."""
     from trainstack.stack.errors import StackRefusedError
@@ -197,7 +202,7 @@ def _run(
             topologies[0],
             state,
             settings=settings_folder(),
-            product=product_of(topologies, options.functions, welcome=welcome_text(options.state)),
+            product=product_of(topologies, options.functions, welcome=welcome_text(options.state, names)),
             beside=topologies[1:],
             console=console,
         )
@@ -219,12 +224,13 @@ def _say_unfinished(state: Path, ledger: str) -> None:
             click.echo(of_unfinished(runs, state), err=True)
 
 
-def welcome_text(state: Path) -> str:
-    """What to do next with a stack on `state` in the foreground, which is ready."""
+def welcome_text(state: Path, names: Sequence[str] = ()) -> str:
+    """What to do next with a stack on `state` in the foreground, which is ready; `names` of further deployments."""
     first = ", then ".join(command for _, command in first_commands(Path.cwd()))
     of_state = "" if state == DEFAULT_STATE else f" --state {shlex.quote(str(state))}"
+    beside = "".join(f"The deployment {name}: --context local/{name}. " for name in names)
     return (
-        f"The local stack is ready. In another shell: {first}. "
+        f"The local stack is ready. In another shell: {first}. {beside}"
         f"Ctrl-C here, or trainmaster down{of_state}, stops the stack."
     )
 

@@ -10,8 +10,10 @@ import click
 from trainmaster.cli.exits import ExitStatus, Stop, why_unwritable
 from trainmaster.cli.submit.first_commands import REQUEST, SCRIPT
 from trainmaster.cli.verb import print_names, talk
+from trainmaster.client.context import settings_folder
 from trainmaster.orchestrator.core.names import model_name_from
 from trainmaster.resources import EDITOR_LINE, ROOT
+from trainstack.find import is_of, running_stacks
 
 STARTER = ROOT / "examples" / "starter"
 SCHEMA = ".request.schema.json"
@@ -57,7 +59,9 @@ def init(folder: Path) -> int:
         talk(
             f"The request runs your {script}, which was not changed. Give the script's arguments in the request."
         )
-    talk(f"Next:\n  trainmaster up --detach\n  trainmaster submit {shlex.quote(str(request))} --logs")
+    stacks = running_stacks(Path.cwd(), settings_folder())
+    start = "" if any(is_of(each, Path.cwd()) for each in stacks) else "\n  trainmaster up --detach"
+    talk(f"Next:{start}\n  trainmaster submit {shlex.quote(str(request))} --logs")
     return ExitStatus.DONE
 
 

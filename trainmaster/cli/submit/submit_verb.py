@@ -85,8 +85,6 @@ def submit(
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.settings import parse_settings
 
-    # `lr=0.1,0.01` as `--set` takes it
-    listed = (f"matrix.{one}=[{values}]" for one, _, values in (text.partition("=") for text in matrix))
     check_together(files, following, script=script, module=module, image=image, key=key)
     edits = Edits(
         script=script,
@@ -100,7 +98,7 @@ def submit(
         machine=machine,
         gpu=gpu,
         workers=workers,
-        settings=parse_settings((*settings, *listed)),
+        settings=parse_settings(settings, matrix),
         include=include,
     )
     requests = _sound_requests(clients, files, edits, is_message=key is not None)

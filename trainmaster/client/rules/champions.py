@@ -8,18 +8,23 @@ from typing import Any
 
 from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused, NotFound
-from trainmaster.client.find import read_document
+from trainmaster.client.find import read_document, read_run
 from trainmaster.client.nearest import nearest_names
 from trainmaster.client.rules.orders import give_order
+from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.orchestrator.core.champions.champion import Champion, Reign
 from trainmaster.orchestrator.core.champions.promotion import after_decision, after_rollback, restorable_runs
+from trainmaster.orchestrator.core.completion.steps import CHAMPION, REGISTRY, is_over
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.names import champion_object, in_team
 from trainmaster.orchestrator.core.orders.order import ApproveOrder
+from trainmaster.orchestrator.core.runs.end import EVALUATION
 from trainmaster.orchestrator.core.runs.index import IndexRow
+from trainmaster.orchestrator.core.runs.states import RunState
 
 MODEL_LIST_SCHEMA = "model_list.v1"
 CHAMPIONS_MAX = 1000
+_SUCCEEDED = frozenset({RunState.SUCCEEDED.value})
 _PREFIX = champion_object("").removesuffix(".json")
 
 
@@ -98,6 +103,19 @@ def find_champion(clients: Clients, model_name: str) -> FoundChampion:
             f"{near or 'List those that there are: trainmaster champions ls'}"
         )
     return found
+
+
+def run_in_progress(clients: Clients, champion: Champion) -> str | None:
+    """The newest succeeded run of the model, if its model is still being scored, compared or registered; else None.
+
+    Costs a read of it, and a listing of the index, a thousand runs for each storage operation.
+    """
+    filters = Filters(states=_SUCCEEDED, model=champion.model_name, team=champion.team)
+    for row in list_runs(clients, filters, limit=1).rows:
+        record = read_run(clients, row.run_id).record
+        if not all(is_over(record, step) for step in (EVALUATION, CHAMPION, REGISTRY)):
+            return row.run_id
+    return None
 
 
 def find_reigning(clients: Clients, model_name: str) -> tuple[FoundChampion, Reign]:

@@ -6,6 +6,7 @@ the official client's errors pass.
 
 import hashlib
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -54,6 +55,7 @@ class ServingEndpoint:
             if self.id.isdecimal():
                 raise  # the service chose this id
             operations = []
+        self.last_failure = failure_of_last_deployment(operations)
         if under_way := next((each.name for each in operations if not each.done), ""):
             raise ClientRefused(f"{under_way} is under way, in the cloud for 10 to 40 minutes: repeat later.")
         served = {each.model.rpartition("/")[2].partition("@")[0] for each in self._found.deployed_models}
@@ -66,13 +68,16 @@ class ServingEndpoint:
     def _prices(self) -> Prices:
         return deployed_policy(self._clients)[1]
 
-    def plan_deployment(self, *, version: int | None, share: int, **machines: Any) -> None:
-        """Give a version, None for that with the alias, this percentage of the traffic; deploy it first if it is not.
+    def plan_deployment(self, *, version: int | None, share: int | None, **machines: Any) -> None:
+        """Give a version, None for that with the alias, this percentage of the traffic, all by default.
+
+        Deploy it first if it is not.
 
         Its id derives from that of its run, so a run is never deployed twice. `machines`: those of `resources_from`.
         """
         from google.cloud.aiplatform_v1.types.endpoint import DeployedModel
 
+        share = share or _ALL
         found, resources = self._find_version(version), resources_from(**machines)
         name = f"{found.name.partition('@')[0]}@{found.version_id}"
         digest = hashlib.sha256((found.labels.get(RUN_LABEL) or name).encode()).hexdigest()
@@ -164,6 +169,18 @@ class ServingEndpoint:
         if not found.container_spec.image_uri:
             raise ClientRefused(f"{wanted} has no container image: the policy's `registry.serving` sets it.")
         return found
+
+
+def failure_of_last_deployment(operations: Iterable[Any]) -> str:
+    """Why the newest operation that deployed a model failed; empty if it did not, or there is none."""
+    from google.cloud.aiplatform_v1.types.endpoint_service import DeployModelOperationMetadata as Deploying
+
+    of_deployments = (
+        each for each in operations if each.metadata.type_url.endswith(f".{Deploying.__name__}")
+    )
+    begun = [(Deploying.deserialize(each.metadata.value), each) for each in of_deployments]
+    newest = max(begun, key=lambda pair: pair[0].generic_metadata.create_time, default=None)
+    return str(newest[1].error.message) if newest is not None else ""
 
 
 def default_endpoint(model_id: str) -> str:

@@ -75,4 +75,4 @@ def continuing(clients: Clients, run: Run) -> Sequence[RequestSetting]:
             f"{run_id} has left no checkpoint: {uri} holds nothing. The trainer removes its checkpoints when it exports a "
             f"model; to start from that model: trainmaster again {run_id} -- --start_from={run_id} …"
         )
-    return [RequestSetting(text="--continue", path=("continue_from",), value=uri)]
+    return [RequestSetting(text="", option="--continue", path=("continue_from",), value=uri)]

@@ -176,13 +176,14 @@ def _with_setting(fault: Fault, changed: object, edits: Edits) -> Fault:
     quotes = _QUOTE_IT.match(fault.repair)
     repair = fault.repair
     if quotes and fault.path == path:
-        repair = f"write {_set_option(f'{key}={quotes[1]}')}{fault.repair[quotes.end() :]}"
+        repair = f"write {_option_text(setting, f'{key}={quotes[1]}')}{fault.repair[quotes.end() :]}"
     elif quotes:
         repair = f"{quotes[0]}, and put single quotes around {key}=…{fault.repair[quotes.end() :]}"
-    if not setting.is_of_set:
-        return replace(fault, source=setting.text)
-    return replace(fault, source=_set_option(key if fault.is_secret else setting.text), repair=repair)
+    if not setting.text:
+        return replace(fault, source=setting.option)
+    text = key if fault.is_secret else setting.text
+    return replace(fault, source=_option_text(setting, text), repair=repair)
 
 
-def _set_option(text: str) -> str:
-    return f"--set {shlex.quote(cut(text, SETTING_MAX_CHARS))}"
+def _option_text(setting: RequestSetting, text: str) -> str:
+    return f"{setting.option} {shlex.quote(cut(text, SETTING_MAX_CHARS))}"

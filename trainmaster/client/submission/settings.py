@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.documents.document import parse_document
+from trainmaster.orchestrator.core.requests.matrix import MATRIX
 from trainmaster.orchestrator.core.requests.request import REQUEST_SCHEMA
 
 FORM = "KEY=VALUE or KEY.KEY=VALUE, for example cluster.chief.machine=n1-standard-8 or args[0]=--epochs=5"
@@ -20,17 +21,15 @@ _PART = re.compile(r"(?P<key>[^.\[\]=\s]+)|\[(?P<index>[0-9]{1,4})\]")
 class RequestSetting:
     """One value and where it goes; None removes what is there.
 
-    `text` is what the user wrote, KEY=VALUE or an option with one meaning, and `spelled` as in `Document`.
+    `option` is what the user gave it with, `text` the words behind that, empty for an option with one meaning, and
+    `spelled` as in `Document`.
     """
 
     text: str
     path: tuple[str | int, ...]
     value: Any  # a YAML document
     spelled: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def is_of_set(self) -> bool:
-        return "=" in self.text
+    option: str = "--set"
 
     def resolve_path(self, document: object) -> tuple[str | int, ...]:
         """The path as keys and indexes of the document that has the value: `args.0` is `args[0]`."""
@@ -44,17 +43,24 @@ class RequestSetting:
         return tuple(found)
 
 
-def parse_settings(texts: Iterable[str]) -> tuple[RequestSetting, ...]:
+def parse_settings(texts: Iterable[str], matrix: Iterable[str] = ()) -> tuple[RequestSetting, ...]:
     """The settings of `--set`, each value read as YAML; what a request has as a string is the text itself.
+
+    `matrix` are those of `--matrix`: `lr=0.1,0.01` gives the list in the request's matrix.
 
     Raises:
         ClientRefused: a text has another form, or its value is not YAML; the message has every fault.
     """
     faults: list[str] = []
     settings: list[RequestSetting] = []
-    for text in texts:
+    given = [(text, RequestSetting(text=text, path=(), value=None)) for text in texts]
+    for text in matrix:
+        name, equals, values = text.partition("=")
+        blank = RequestSetting(text=text, path=(), value=None, option="--matrix")
+        given.append((f"{MATRIX}.{name}{equals}[{values}]" if equals else text, blank))
+    for text, blank in given:
         try:
-            settings.append(_setting(text))
+            settings.append(_setting(text, blank))
         except ClientRefused as refused:
             faults.append(str(refused))
     if len(settings) > SETTINGS_MAX:
@@ -66,20 +72,20 @@ def parse_settings(texts: Iterable[str]) -> tuple[RequestSetting, ...]:
     return tuple(settings)
 
 
-def _setting(text: str) -> RequestSetting:
+def _setting(text: str, blank: RequestSetting) -> RequestSetting:
     path, equals, value = text.partition("=")
     parts = [part for dotted in path.split(".") for part in re.split(r"(?=\[)", dotted)]
     found = [_PART.fullmatch(part) for part in parts]
     if not equals or None in found:
-        raise ClientRefused(f"--set {text!r}: it is not KEY=VALUE.")
+        raise ClientRefused(f"{blank.option} {blank.text!r}: it is not KEY=VALUE.")
     keys = tuple(part["key"] or int(part["index"]) for part in found if part)
     read = parse_document(value.encode("utf-8", "surrogateescape"), as_json=False, what="value")
     is_kept = not read.faults and (read.value is None or isinstance(read.value, str))
     if not value.strip() or (not is_kept and _takes_text(keys)):
-        return RequestSetting(text=text, path=keys, value=value.strip())
+        return replace(blank, path=keys, value=value.strip())
     if read.faults:
-        raise ClientRefused(f"--set {text!r}: the value is not YAML: {read.faults[0]}")
-    return RequestSetting(text=text, path=keys, value=read.value, spelled=read.spelled)
+        raise ClientRefused(f"{blank.option} {blank.text!r}: the value is not YAML: {read.faults[0]}")
+    return replace(blank, path=keys, value=read.value, spelled=read.spelled)
 
 
 def _takes_text(path: Iterable[str | int]) -> bool:
@@ -144,4 +150,4 @@ def _place(here: object, part: str | int, setting: RequestSetting, *, adds: bool
             problem = f"[{part}] is a place in a list, and there are keys: {keys}."
         case _:
             problem = f"there is no {part!r} in {here!r:.60}."
-    raise ClientRefused(f"--set {setting.text!r}: {problem}")
+    raise ClientRefused(f"{setting.option} {setting.text!r}: {problem}")

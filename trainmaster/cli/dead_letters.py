@@ -6,7 +6,6 @@ import click
 
 from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.verb import (
-    ContextGroup,
     output_option,
     print_for_programs,
     says_where,
@@ -38,7 +37,7 @@ def _status(opened: "OpenedLetters", *, well: bool = True) -> int:
     return ExitStatus.DONE if well else ExitStatus.FINDING
 
 
-@click.group("dead-letters", cls=ContextGroup)
+@click.group("dead-letters")
 def dead_letters() -> None:
     """List or replay the events that kept failing. An ID is as `ls` prints it; without one, all are meant."""
 

@@ -9,7 +9,6 @@ import click
 from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.table import print_table
 from trainmaster.cli.verb import (
-    ContextGroup,
     output_option,
     print_for_programs,
     print_names,
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 _IDS = click.argument("ids", nargs=-1, required=True, metavar="POOL...")
 
 
-@click.group(cls=ContextGroup)
+@click.group()
 def pools() -> None:
     """Create, resize, list or delete persistent resources: machines that stay between runs, and are billed while they do.
 

@@ -137,26 +137,6 @@ def takes_include(verb: Verb) -> Verb:
     )(verb)
 
 
-class ContextGroup(click.Group):
-    """A group that takes `--context` before its verb, too."""
-
-    def __init__(self, **more: Any) -> None:  # Any: click's
-        super().__init__(**more)
-        self.params.append(
-            click.Option(
-                ["--context"],
-                metavar="NAME",
-                expose_value=False,
-                callback=self._keep,
-                help="local[/NAME], local[/NAME]:DIR or PROJECT/REGION[/NAME]; a verb of the group takes it, too",
-            )
-        )
-
-    def _keep(self, call: click.Context, _option: click.Parameter, context: str | None) -> None:
-        if context is not None:
-            call.default_map = {verb: {"context": context} for verb in self.commands}
-
-
 def takes_context(verb: Callable[..., int]) -> Callable[..., int]:
     """Give a verb that only reads `--context` and `--verbose`, and its first argument: the `Clients` of the chosen context."""
     return _with_context(verb, changes=False)

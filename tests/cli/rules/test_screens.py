@@ -318,7 +318,6 @@ def test_a_folder_or_a_broken_link_in_place_of_a_rules_file_removes_no_rule(own:
         ("--prune rules --yes", "rules has no rule, so all would be removed. If you mean it: --allow-empty"),
         ("--prune nowhere", "--prune takes a folder, and nowhere is none: No such file or directory."),
         ("--prune rules rules", "--prune takes one folder with all rules"),
-        ("--prune rules --policy p", "--prune takes one folder with all rules, and the deployed policy"),
         ("--prune rules --allow-empty", "--prune needs --yes where no one can be asked."),
         ("rules --yes", "--plan, --allow-empty and --yes are for --prune."),
     ],

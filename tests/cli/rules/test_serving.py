@@ -117,7 +117,7 @@ def test_a_deployment_with_a_name_serves_its_own_models(context: Served) -> None
     register(context, "stage__tree", "tree-1")
     context.clients.storage.create_bucket(f"{PROJECT}-stage-ledger")
     context.write("stage-ledger", DEPLOYMENT_OBJECT, deployment())
-    assert "Endpoint stage--tree-" in run(context, "--context local/stage deploy tree").err
+    assert "Endpoint stage--tree-" in run(context, "deploy tree --context local/stage").err
 
 
 def test_a_gpu_chooses_the_machine_and_a_price_that_is_unknown_is_said(context: Served) -> None:

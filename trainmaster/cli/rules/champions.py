@@ -19,7 +19,6 @@ from trainmaster.cli.verb import (
     NAME,
     TABLE,
     YAML,
-    ContextGroup,
     output_option,
     print_for_programs,
     print_names,
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
 LATEST = 5
 
 
-class _ListsModels(ContextGroup):
+class _ListsModels(click.Group):
     """Without a verb, `ls`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -214,7 +213,7 @@ def _a_month(cost: Decimal | None, currency: str) -> str:
     return "price unknown" if cost is None else f"{money(cost, currency)} a month"
 
 
-@click.group(cls=ContextGroup)
+@click.group()
 def champions() -> None:
     """List the best model of each name, show one, approve a challenger, or restore an earlier one."""
 

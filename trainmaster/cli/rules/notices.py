@@ -4,7 +4,6 @@ import click
 
 from trainmaster.cli.exits import ExitStatus
 from trainmaster.cli.verb import (
-    ContextGroup,
     output_option,
     print_for_programs,
     says_where,
@@ -16,7 +15,7 @@ from trainmaster.cli.verb import (
 from trainmaster.client.clients import Clients
 
 
-@click.group(cls=ContextGroup)
+@click.group()
 def notices() -> None:
     """List what was sent to Slack, webhooks, e-mail and GitHub, or test a receiver of the policy."""
 

@@ -11,7 +11,6 @@ import click
 from trainmaster.cli.exits import ExitStatus, Stop
 from trainmaster.cli.runs.following import order_survives_interrupt
 from trainmaster.cli.verb import (
-    ContextGroup,
     confirm_removal,
     output_option,
     print_for_programs,
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 _WAIT = wait_option(120.0, "how long to wait for the service's answer")
 
 
-@click.group(cls=ContextGroup)
+@click.group()
 def rules() -> None:
     """List, check and change the rules that start runs. RULE is a rule's id, or its file's name."""
 
@@ -76,12 +75,6 @@ def show(clients: Clients, rule: str, output: str) -> int:
 
 @rules.command(short_help="Check rules, put them in force, and print their states.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
-    "--policy",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="check with this policy, not the deployed one",
-)
 @click.option("--prune", is_flag=True, help="FILE is a folder: also remove every rule that it lacks")
 @click.option("--plan", "plans", is_flag=True, help="with --prune: only show what would change")
 @click.option("--allow-empty", is_flag=True, help="with --prune: remove every rule if the folder has none")
@@ -93,7 +86,6 @@ def show(clients: Clients, rule: str, output: str) -> int:
 def apply(
     clients: Clients,
     files: tuple[str, ...],
-    policy: Path | None,
     *,
     prune: bool,
     plans: bool,
@@ -119,16 +111,14 @@ def apply(
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.send import check_names
     from trainmaster.client.submission.source import read_source
-    from trainmaster.client.submission.terms import deployed_terms, terms_with_policy
+    from trainmaster.client.submission.terms import deployed_terms
 
     if not prune and (plans or allow_empty or yes):
         raise click.UsageError("--plan, --allow-empty and --yes are for --prune.")
-    if prune and (len(files) != 1 or policy is not None):
-        raise click.UsageError(
-            "--prune takes one folder with all rules, and the deployed policy: no --policy."
-        )
+    if prune and len(files) != 1:
+        raise click.UsageError("--prune takes one folder with all rules.")
     found = _rule_files_in(files[0], may_be_empty=allow_empty) if prune else files
-    terms = deployed_terms(clients) if policy is None else terms_with_policy(clients.context, policy)
+    terms = deployed_terms(clients)
     sources = [read_source(file, sys.stdin.buffer) for file in dict.fromkeys(found)]
     rules = examined_rules(clients, terms, sources, Edits(include=include))
     if problems := [line for rule in rules for line in problem_lines(rule)]:

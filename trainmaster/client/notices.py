@@ -1,6 +1,5 @@
 """Reads what was sent to the policy's receivers of notices, and publishes a notice that tests one of them."""
 
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from trainmaster.client.errors import ClientRefused
 from trainmaster.client.nearest import nearest_names
 from trainmaster.client.records import read_bytes
 from trainmaster.client.runs.admission_objects import ledger_objects
+from trainmaster.client.wait import poll
 from trainmaster.orchestrator.core.documents.codec import encoded, json_line
 from trainmaster.orchestrator.core.documents.faults import listed
 from trainmaster.orchestrator.core.names import exact_time
@@ -29,7 +29,7 @@ from trainmaster.orchestrator.core.sizes import MAX_MARK_BYTES
 NOTICES_SCHEMA = "notice_list.v1"
 SHOWN, SHOWN_MAX = 20, 200
 _READS_AT_ONCE = 8
-_POLL_S, _PUBLISH_WITHIN_S = 0.5, 30.0
+_PUBLISH_WITHIN_S = 30.0
 
 
 def list_notices(clients: Clients, limit: int = SHOWN) -> list[NoticeDeliveries]:
@@ -88,9 +88,10 @@ def wait_for_delivery(clients: Clients, notice: Notice, receiver: str, wait_s: f
     Raises:
         google.api_core.exceptions.GoogleAPICallError: the ledger cannot be read.
     """
-    deadline, name = time.monotonic() + wait_s, deliveries_object(notice.id, notice.time)
-    while True:
-        found = _read(clients, name)
-        if (found and found.is_over(receiver)) or time.monotonic() > deadline:
-            return found.receivers.get(receiver) if found else None
-        time.sleep(_POLL_S)
+    found = poll(
+        clients.context,
+        lambda: _read(clients, deliveries_object(notice.id, notice.time)),
+        lambda each: each is not None and each.is_over(receiver),
+        timeout_s=wait_s,
+    )
+    return found.receivers.get(receiver) if found else None

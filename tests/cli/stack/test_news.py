@@ -23,7 +23,6 @@ def delivered(data: bytes) -> bytes:
 def lines_of(*notices: dict[str, Any]) -> list[str]:
     lines: list[str] = []
     news = News(lines.append)
-    news.start()
     for notice in notices:
         news.show(delivered(json.dumps(notice).encode()))
     return lines
@@ -58,15 +57,6 @@ def test_a_notice_that_is_delivered_twice_is_printed_once() -> None:
     )
 
 
-def test_lines_that_come_before_the_stack_is_ready_are_printed_afterwards() -> None:
-    lines: list[str] = []
-    news = News(lines.append)
-    news.show(delivered(json.dumps(example("notice.v1.failed")).encode()))
-    assert lines == []
-    news.start()
-    assert len(lines) == 1
-
-
 def test_no_more_ids_are_kept_than_the_limit() -> None:
     failed = example("notice.v1.failed")
     others = [{**failed, "id": str(number)} for number in range(REMEMBERED)]
@@ -84,7 +74,6 @@ def test_control_characters_of_a_reason_do_not_reach_the_terminal() -> None:
 def test_a_message_that_is_not_a_notice_is_ignored(data: bytes) -> None:
     lines: list[str] = []
     news = News(lines.append)
-    news.start()
     news.show(delivered(data))
     news.show(b'{"message": {"data": "' + base64.b64encode(data) + b'"')
     assert lines == []
@@ -95,5 +84,4 @@ def test_a_pipe_without_a_reader_does_not_disturb_the_stack() -> None:
         raise BrokenPipeError
 
     news = News(write)
-    news.start()
     news.show(delivered(json.dumps(example("notice.v1.failed")).encode()))

@@ -7,7 +7,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from trainmaster.cli.stack.process import command_line, local_stack
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import VARIABLE, context_of_stack
 from trainmaster.client.terminal import relative_to_cwd
+from trainmaster.client.wait import poll
 from trainmaster.resources import ROOT
 from trainstack.stack.receiver import RECEIVED
 from trainstack.stack.state import owner_of
@@ -31,7 +31,6 @@ NOTIFY = 'notify: [{name: demo, webhook: {url: "http://receiver.localhost/", sec
 """The stack's own receiver gets a notice of each run that succeeds."""
 MARKER = ".demo"  # a folder with this file was made by a demo, and may be emptied by one
 DEADLINE_S = 600
-POLL_S = 0.5
 UPLOADERS = 8
 
 T = TypeVar("T")
@@ -84,12 +83,10 @@ class DemoStage:
         Raises:
             DemoFailed: there was none within DEADLINE_S seconds.
         """
-        deadline = time.monotonic() + DEADLINE_S
         with doing(self.console, f"Waiting for {what}"):
-            while (given := answer()) is None:
-                if time.monotonic() > deadline:
-                    raise DemoFailed(f"Timed out after {DEADLINE_S} s waiting for {what}.")
-                time.sleep(POLL_S)
+            given = poll(self.clients.context, answer, lambda each: each is not None, timeout_s=DEADLINE_S)
+        if given is None:
+            raise DemoFailed(f"Timed out after {DEADLINE_S} s waiting for {what}.")
         return given
 
     def say_notice(self) -> None:

@@ -17,20 +17,12 @@ MAX_BYTES = 1024 * 1024
 
 
 class News:
-    """Prints each notice once, from `start` on; earlier ones are kept until then. Safe in several threads."""
+    """Prints each notice once. Safe in several threads."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
         self._seen: deque[str] = deque(maxlen=REMEMBERED)
-        self._kept: deque[str] | None = deque(maxlen=REMEMBERED)
         self._lock = threading.Lock()
-
-    def start(self) -> None:
-        """Print the lines that came before, and from now on each at once."""
-        with self._lock:
-            kept, self._kept = self._kept or (), None
-            for line in kept:
-                self._print(line)
 
     def show(self, body: bytes) -> None:
         """Print the line of a notice, of which `body` is the event as a function gets it; anything else is ignored."""
@@ -41,15 +33,10 @@ class News:
             if notice["id"] in self._seen:
                 return
             self._seen.append(notice["id"])
-            line = line_of(notice)
-            if self._kept is None:
-                self._print(line)
-            else:
-                self._kept.append(line)
-
-    def _print(self, line: str) -> None:
-        with contextlib.suppress(OSError, ValueError):  # the reader of a pipe may be gone; the stack is not
-            self._write(line)
+            with contextlib.suppress(
+                OSError, ValueError
+            ):  # the reader of a pipe may be gone; the stack is not
+                self._write(line_of(notice))
 
 
 def line_of(notice: Mapping[str, Any]) -> str:

@@ -31,10 +31,6 @@ def product_of(topologies: Sequence["Topology"], functions: Path | None, *, welc
 
     news = News(partial(print, flush=True))
 
-    def announce() -> str:
-        news.start()
-        return welcome
-
     def show(topic: str, body: bytes) -> None:
         if topic in [each.topics.get("notices") for each in topologies]:
             news.show(body)
@@ -49,7 +45,7 @@ def product_of(topologies: Sequence["Topology"], functions: Path | None, *, welc
         teams=read_teams(policy_path(topologies[0], functions or ROOT / "functions")),
         publish=partial(_publish_deployments, topologies),
         show=show,
-        announce=announce,
+        announce=lambda: welcome,
     )
 
 

@@ -23,7 +23,7 @@ from trainmaster.client.submission.kinds import FileKind, kind_of, use_of
 from trainmaster.client.submission.pack import Packed
 from trainmaster.client.submission.project.skypilot import is_task, request_text
 from trainmaster.client.submission.rule_doubts import rule_doubts
-from trainmaster.client.submission.script import SENT, ScriptedRequest, placed_faults, with_archives
+from trainmaster.client.submission.script import SENT, placed_faults, with_archives
 from trainmaster.client.submission.source import NO_FILE, STDIN, RequestSource, UnusableFile, is_json_file
 from trainmaster.client.submission.terms import Terms
 from trainmaster.orchestrator.core.admission.candidates import parse_candidates
@@ -285,21 +285,12 @@ def _examined_request(blank: Examination, read: Document, edits: Edits, *, is_me
         not_checked=(*to_come, *blank.not_checked),
         content=content,
         object_name=object_name,
-        **_archives_of(scripted),
+        packed=scripted.packed if scripted else None,
+        evaluator=scripted.evaluator if scripted else None,
+        local_scripts=scripted.local if scripted else frozenset(),
         request=None if faults else request,
         forced=tuple(doubt.problem for doubt in doubts if edits.force and doubt.repair == SENT),
     )
-
-
-# Any: fields of an examination.
-def _archives_of(scripted: ScriptedRequest | None) -> dict[str, Any]:
-    if scripted is None:
-        return {}
-    return {
-        "packed": scripted.packed,
-        "evaluator": scripted.evaluator,
-        "local_scripts": scripted.local,
-    }
 
 
 # Any: values of a document that no schema has validated.
@@ -376,7 +367,9 @@ def _examined_rule(blank: Examination, read: Document, edits: Edits) -> Examinat
         not_checked=(*to_come, *blank.not_checked),
         content=content,
         object_name=object_name,
-        **_archives_of(scripted),
+        packed=scripted.packed if scripted else None,
+        evaluator=scripted.evaluator if scripted else None,
+        local_scripts=scripted.local if scripted else frozenset(),
         rule=outcome if isinstance(outcome, Rule) else None,
         warnings=placed_faults(_warnings_of(outcome), read, terms) if isinstance(outcome, Rule) else (),
     )

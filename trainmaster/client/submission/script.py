@@ -75,15 +75,15 @@ def with_archives(
     other = _with_archive(given, source, terms, NO_EDITS, place) if SCRIPT in evaluate else None
     if other is None:
         return own
-    changed: dict[str, Any] = dict(own.request if own is not None else request)
+    own = own or ScriptedRequest(request=dict(request), local=frozenset())
     evaluate = {**evaluate, SCRIPT: other.request[SCRIPT]}
-    return ScriptedRequest(
-        request={**changed, "champion": {**changed["champion"], "evaluate": evaluate}},
-        packed=own.packed if own else None,
+    return replace(
+        own,
+        request={**own.request, "champion": {**own.request["champion"], "evaluate": evaluate}},
         evaluator=other.packed,
-        local=frozenset({"evaluate", *(own.local if own else ())}),
-        faults=(*(own.faults if own else ()), *other.faults),
-        warnings=(*(own.warnings if own else ()), *other.warnings),
+        local=own.local | {"evaluate"},
+        faults=(*own.faults, *other.faults),
+        warnings=(*own.warnings, *other.warnings),
     )
 
 

@@ -246,18 +246,17 @@ def test_the_jobs_that_follow_a_run_count_until_they_are_over(served: Served, se
 
 
 def test_a_group_is_cancelled_in_the_same_two_steps(served: Served, session: Session) -> None:
-    group, ids = (
-        "flowers-20260301t120000-eb46bb303f",
-        [*RunGroup(id="flowers-20260301t120000-eb46bb303f", number=1, runs=2).run_ids],
-    )
-    for number, run_id in enumerate(ids, start=1):
-        record = run_record(run_id=run_id, state=("running", "succeeded")[number - 1])
-        record["source"]["group"] = {"id": group, "number": number, "runs": 2}
+    group = RunGroup(id="flowers-20260301t120000-eb46bb303f", number=1, runs=2)
+    for number, (run_id, state) in enumerate(zip(group.run_ids, ("running", "succeeded"), strict=True), 1):
+        record = run_record(run_id=run_id, state=state)
+        record["source"]["group"] = {"id": group.id, "number": number, "runs": 2}
         served.write("ledger", record_object(run_id), record)
-    first = ask(session, "cancel", run_id=group)
-    assert first["data"]["effects"] == [f"{ids[0]} ends as cancelled, and its job, if it has one."]
-    assert "token" in first
-    served.clients.storage.bucket(f"{PROJECT}-ledger").delete_blobs([*map(record_object, ids)])
+    first = ask(session, "cancel", run_id=group.id)
+    assert ([each.split()[0] for each in first["data"]["effects"]], "token" in first) == (
+        [group.run_ids[0]],
+        True,
+    )
+    served.clients.storage.bucket(f"{PROJECT}-ledger").delete_blobs([*map(record_object, group.run_ids)])
 
 
 def test_a_request_beyond_the_budget_or_of_unknown_cost_is_refused(served: Served, session: Session) -> None:

@@ -76,21 +76,13 @@ def test_a_champion_with_its_predecessors_and_challengers(served: Served) -> Non
 
 
 def test_a_run_that_is_still_being_registered_is_named(served: Served) -> None:
-    record = run_record()
+    record, name = run_record(), "cassava-resnet50"
     record["completion"]["steps_done"] = ["evaluation", "champion"]
     served.write("ledger", f"runs/{record['run_id']}.json", record)
-    write_row(
-        served,
-        replace(row(1, model_name="cassava-resnet50", state=RunState.SUCCEEDED), run_id=record["run_id"]),
-    )
-    served.write("ledger", "champions/cassava-resnet50.json", example("champion.v1.promoted"))
-    said = served.trainmaster("champions", "show", "cassava-resnet50").err
-    assert said == (
-        f"{record['run_id']} has succeeded, and its model is still being registered: "
-        f"trainmaster status {record['run_id']}\n"
-    )
-    assert_screen("champions", served.trainmaster("champions", "ls").out)
-    assert "with accuracy 0.8, version 2" in served.trainmaster("models").out
+    ended = row(1, model_name=name, state=RunState.SUCCEEDED)
+    write_row(served, replace(ended, run_id=record["run_id"]))
+    said = served.trainmaster("champions", "show", name).err
+    assert said.startswith(f"{record['run_id']} has succeeded, and its model is still being registered: ")
 
 
 def test_a_list_of_models_says_that_the_latest_run_left_none(served: Served) -> None:

@@ -49,12 +49,8 @@ def test_a_line_has_the_time_the_subject_the_change_and_the_model_or_reason(name
 
 
 def test_a_notice_that_is_delivered_twice_is_printed_once() -> None:
-    assert (
-        len(
-            lines_of(example("notice.v1.failed"), example("notice.v1.succeeded"), example("notice.v1.failed"))
-        )
-        == 2
-    )
+    failed, succeeded = (example(f"notice.v1.{name}") for name in ("failed", "succeeded"))
+    assert len(lines_of(failed, succeeded, failed)) == 2
 
 
 def test_no_more_ids_are_kept_than_the_limit() -> None:

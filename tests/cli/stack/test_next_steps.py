@@ -47,10 +47,6 @@ def test_the_first_run_starts_from_what_lies_in_the_folder(
     assert commands[: commands.index("trainmaster ls")] == first
 
 
-def test_further_deployments_are_named() -> None:
-    assert "The deployment b: --context local/b. Ctrl-C here" in welcome_text(Path(".trainmaster"), ["b"])
-
-
 def test_the_data_bucket_is_named_with_its_folder_if_the_stack_has_one(tmp_path: Path) -> None:
     bucket = {"TRAINMASTER_DATA_BUCKET": "p-data"}
     assert data_bucket(tmp_path, bucket) == [], "its storage runs elsewhere"
@@ -65,7 +61,8 @@ def test_the_data_bucket_is_named_with_its_folder_if_the_stack_has_one(tmp_path:
     [(".trainmaster", "trainmaster down,"), ("my stack", "trainmaster down --state 'my stack',")],
 )
 def test_a_stack_in_the_foreground_says_what_stops_it(state: str, stops: str) -> None:
-    assert f"or {stops} stops the stack" in welcome_text(Path(state))
+    beside = "The deployment b: --context local/b. Ctrl-C here"
+    assert f"{beside}, or {stops} stops the stack" in welcome_text(Path(state), ["b"])
 
 
 def test_they_choose_the_stack_where_the_folder_does_not(

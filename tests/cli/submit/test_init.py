@@ -25,12 +25,9 @@ def test_the_files_are_written_and_the_next_commands_printed(tmp_path: Path) -> 
         "  trainmaster up --detach",
         "  trainmaster submit request.yaml --logs",
     ]
-
-
-def test_where_a_stack_runs_none_is_to_be_started(tmp_path: Path) -> None:
-    with stack_on(tmp_path / ".trainmaster"):
-        done = trainmaster("init", cwd=tmp_path, environment=NO_VARIABLES)
-    assert done.err == "Next:\n  trainmaster submit request.yaml --logs\n"
+    with stack_on(tmp_path / "other/.trainmaster") as state:
+        done = trainmaster("init", cwd=state.parent, environment=NO_VARIABLES)
+    assert done.err == "Next:\n  trainmaster submit request.yaml --logs\n", "a stack runs there"
 
 
 def test_a_new_folder_is_made_and_its_name_quoted(tmp_path: Path) -> None:

@@ -25,10 +25,9 @@ def test_the_newest_deployment_says_why_it_failed() -> None:
         found.metadata.Pack(DeployModelOperationMetadata.pb(details))
         return found
 
-    assert failure_of_last_deployment([operation(2, "no room"), operation(1)]) == "no room"
-    assert (
-        failure_of_last_deployment([operation(1, "no room"), operation(2), operations_pb2.Operation()]) == ""
-    )
+    failed = [operations_pb2.Operation(), operation(2, "no room"), operation(1)]
+    assert failure_of_last_deployment(failed) == "no room"
+    assert failure_of_last_deployment([operation(3), *failed]) == ""
 
 
 @given(st.sets(st.from_regex(r"[a-z][ab_-]{0,61}[ab]", fullmatch=True), min_size=2))

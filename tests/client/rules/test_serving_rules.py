@@ -21,12 +21,11 @@ def test_the_newest_deployment_says_why_it_failed() -> None:
     def operation(minute: int, why: str = "") -> operations_pb2.Operation:
         details = DeployModelOperationMetadata()
         details.generic_metadata.create_time = datetime(2026, 3, 1, 12, minute, tzinfo=UTC)
-        found = operations_pb2.Operation(done=True, error={"message": why} if why else None)
+        found = operations_pb2.Operation(error={"message": why})
         found.metadata.Pack(DeployModelOperationMetadata.pb(details))
         return found
 
-    failed = [operations_pb2.Operation(), operation(2, "no room"), operation(1)]
-    assert failure_of_last_deployment(failed) == "no room"
+    assert failure_of_last_deployment(failed := [operation(2, "no room"), operation(1)]) == "no room"
     assert failure_of_last_deployment([operation(3), *failed]) == ""
 
 

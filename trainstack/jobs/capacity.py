@@ -1,4 +1,4 @@
-"""Replica slots on this machine, and a region's quotas and stockouts: parsed from JSON or YAML values, then applied.
+"""Replica slots on this machine, persistent resources, and a region's quotas and stockouts: parsed from JSON or YAML values, then applied.
 
 quotas:
   us-central1: {NVIDIA_TESLA_T4: 2, n1-*: 8, replicas: 10, spot: {NVIDIA_TESLA_T4: 0}}
@@ -14,13 +14,14 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from google.cloud.aiplatform_v1.types.accelerator_type import AcceleratorType
-from google.cloud.aiplatform_v1.types.custom_job import Scheduling
+from google.cloud.aiplatform_v1.types.custom_job import CustomJobSpec, Scheduling
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.injections.active import JOBS, Injection, InjectionKind, Injections
+from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.resource.machines import REGIONS, Message
 from trainstack.reading import Reading
 
@@ -82,8 +83,65 @@ class Capacity:
             turn.came.set()
 
 
+class MachinePool:
+    """The machines of a persistent resource, `message`: `turn` is for their places on this machine, its jobs share `capacity`."""
+
+    copies = 1
+
+    def __init__(self, resource: Message) -> None:
+        self.message, self.location = resource, str(resource.name.split("/")[3])
+        self.turn, self.capacity = SlotTurn(self.count), Capacity(self.count)
+
+    @property
+    def name(self) -> str:
+        return str(self.message.name)
+
+    @property
+    def count(self) -> int:
+        return int(self.message.resource_pools[0].replica_count)
+
+    @property
+    def spec(self) -> Message:
+        """A CustomJobSpec of these machines, as quotas count them."""
+        spec = CustomJobSpec.pb(CustomJobSpec())
+        machine = self.message.resource_pools[0].machine_spec
+        spec.worker_pool_specs.add(machine_spec=machine, replica_count=self.count)
+        return spec
+
+    def job_faults(self, job: VertexJob) -> Iterator[str]:
+        """One sentence for each reason why the job can't run on these machines.
+
+        Source: https://cloud.google.com/vertex-ai/docs/training/persistent-resource-train and the comments of
+        CustomJobSpec.persistent_resource_id.
+        """
+        ours, (pool,) = self.message.name, self.message.resource_pools
+        for number, wanted in enumerate(job.spec.worker_pool_specs):
+            if wanted.replica_count and any(
+                getattr(wanted.machine_spec, name) != getattr(pool.machine_spec, name)
+                for name in _MACHINE_FIELDS
+            ):
+                yield f"worker_pool_specs[{number}].machine_spec: no pool of {ours} has such machines."
+        if (count := len(job.replicas)) > self.count:
+            yield f"worker_pool_specs: {count} replicas, but {ours} has {self.count} machines."
+        if job.spec.network != self.message.network:
+            yield f"network: expected that of {ours}, {self.message.network!r}, found {job.spec.network!r}."
+        if job.message.encryption_spec != self.message.encryption_spec:
+            yield f"encryption_spec: expected that of {ours}."
+
+
+Holder: TypeAlias = VertexJob | MachinePool
+"""What holds machines of a region."""
+
+
+def resource_name(job: VertexJob) -> str:
+    """The name of the persistent resource on which the job runs; empty for none."""
+    resource_id = job.spec.persistent_resource_id
+    return f"{job.parent}/persistentResources/{resource_id}" if resource_id else ""
+
+
 REPLICAS = "replicas"
 _SPOT, _STANDARD = "spot", "standard"
+_MACHINE_FIELDS = ("machine_type", "accelerator_type", "accelerator_count", "tpu_topology")
 NAME_MAX_CHARS = 200
 """Of a region and of a resource, which are globs: matching one takes time that grows with the square of its length."""
 PLACE_FIELDS = ("region", "resource", "spot")
@@ -129,7 +187,7 @@ def amount_held(spec: Message, resource: str) -> int:
     return total
 
 
-def subjects_of(job: "Holder") -> tuple[str, ...]:
+def subjects_of(job: Holder) -> tuple[str, ...]:
     """What an injection's `match` is compared with: the job's names, its labels, and its machines.
 
     Of machines and accelerators `us-central1/NVIDIA_L4`, and with `/spot` or `/standard` behind it.
@@ -243,27 +301,6 @@ def match_of_place(reading: Reading, row: Mapping[str, Any], path: str) -> str:
 
 def _no_accelerator(name: object, path: str, or_like: str) -> str:
     return f"{path}: Vertex AI has no accelerator named {name!r}; expected a name like NVIDIA_TESLA_T4, {or_like}."
-
-
-class Holder(Protocol):
-    """A job or a persistent resource: what holds machines of a region."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def location(self) -> str: ...
-
-    @property
-    def message(self) -> Message:
-        """A CustomJob or a PersistentResource."""
-
-    @property
-    def spec(self) -> Message:
-        """A CustomJobSpec."""
-
-    @property
-    def copies(self) -> int: ...
 
 
 class Supply:

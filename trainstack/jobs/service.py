@@ -6,9 +6,8 @@ from google.cloud.aiplatform_v1.types.persistent_resource import PersistentResou
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.injections.active import JOBS, InjectionKind
-from trainstack.jobs.capacity import Capacity
+from trainstack.jobs.capacity import Capacity, Holder, MachinePool, resource_name
 from trainstack.jobs.collection import Collection, JobStore, ServiceContext
-from trainstack.jobs.pools import MachinePool, resource_name
 from trainstack.jobs.replicas.isolation import ReplicaHost
 from trainstack.jobs.resource.job import ResourceState, VertexJob
 from trainstack.jobs.resource.machines import MachineTypes, Message
@@ -49,7 +48,7 @@ class JobService(Collection[VertexJob]):
         """Queue for the machines of a persistent resource, all of them after its size has changed."""
         pool = self.pools.setdefault(resource.name, MachinePool(resource))
         self._capacity.release(pool.turn)
-        pool.resource = resource
+        pool.message = resource
         pool.capacity.resize(pool.count)
         pool.turn = self._capacity.line_up(pool.count)
 
@@ -71,7 +70,7 @@ class JobService(Collection[VertexJob]):
         pool = self.pools.get(resource_name(job))
         return pool.capacity if pool is not None else self._capacity
 
-    def _holders(self) -> Iterator[VertexJob | MachinePool]:
+    def _holders(self) -> Iterator[Holder]:
         """What uses quotas: unfinished jobs, and persistent resources instead of the jobs on them."""
         yield from self.pools.values()
         # A job that has ended may still be writing its terminal line.
@@ -136,8 +135,8 @@ class JobService(Collection[VertexJob]):
         pool = self.pools.get(name)
         if pool is None:
             raise ApiError(Status.NOT_FOUND, f"The PersistentResource {name} does not exist.")
-        if pool.resource.state != PersistentResource.State.RUNNING:
-            state = PersistentResource.State(pool.resource.state).name
+        if pool.message.state != PersistentResource.State.RUNNING:
+            state = PersistentResource.State(pool.message.state).name
             raise ApiError(Status.FAILED_PRECONDITION, f"The PersistentResource {name} is in state {state}.")
         if faults := list(pool.job_faults(job)):
             raise InvalidArgumentError(*faults)

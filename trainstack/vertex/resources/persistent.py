@@ -6,7 +6,7 @@ stockouts do not strike.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 from google.cloud.aiplatform_v1.types.persistent_resource import PersistentResource
@@ -14,8 +14,8 @@ from google.longrunning import operations_pb2  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
-from trainstack.jobs.pools import resource_faults
 from trainstack.jobs.resource.job import copy_of
+from trainstack.jobs.resource.machines import MachineTypes, disk_faults, machine_faults
 from trainstack.jobs.service import JobService
 from trainstack.vertex.resources.handlers import Handler, StandardHandlers, touched
 from trainstack.vertex.resources.methods import message_of
@@ -49,7 +49,7 @@ class PersistentResources:
     def create(self, request: Message) -> Message:
         """Raises `ApiError`: INVALID_ARGUMENT with every fault; ALREADY_EXISTS; and as `JobService.hold_machines`."""
         resource, resource_id = copy_of(request.persistent_resource), request.persistent_resource_id
-        faults = list(resource_faults(resource, self._jobs.machine_types))
+        faults = list(_faults(resource, self._jobs.machine_types))
         if not _ID.fullmatch(resource_id):
             faults.insert(0, f"persistent_resource_id: expected {_ID.pattern}, found {resource_id!r:.200}.")
         if faults:
@@ -74,7 +74,7 @@ class PersistentResources:
         wanted = request.persistent_resource.resource_pools
         for pool, size in zip(changed.resource_pools, wanted, strict=False):
             pool.replica_count = size.replica_count
-        if faults := list(resource_faults(changed, self._jobs.machine_types)):
+        if faults := list(_faults(changed, self._jobs.machine_types)):
             raise InvalidArgumentError(*faults)
         self._jobs.refuse_machines(changed)
         self._jobs.hold_machines(changed)
@@ -87,7 +87,7 @@ class PersistentResources:
     def settle(self) -> None:
         """End the changes that had their time and their machines."""
         for pool in list(self._jobs.pools.values()):
-            resource, is_stopping = pool.resource, pool.resource.state == _STATE.STOPPING
+            resource, is_stopping = pool.message, pool.message.state == _STATE.STOPPING
             changes_for = datetime.now(UTC) - resource.update_time.ToDatetime(tzinfo=UTC)
             if resource.state == _STATE.RUNNING or changes_for < timedelta(seconds=PROVISIONING_S):
                 continue
@@ -119,7 +119,7 @@ class PersistentResources:
     def _put(self, resource: Message, state: int) -> None:
         resource.state = state
         self._store.put(touched(resource))
-        self._jobs.pools[resource.name].resource = resource
+        self._jobs.pools[resource.name].message = resource
 
     def _begin(self, method: str, resource: Message, state: int) -> Message:
         """The operation, which `settle` ends."""
@@ -138,3 +138,18 @@ class PersistentResources:
                 operation.done = True
                 operation.response.Pack(response)
                 self._store.put(operation)
+
+
+def _faults(resource: Message, machines: MachineTypes) -> Iterator[str]:
+    """One sentence for each fault of a PersistentResource.
+
+    Source: the comments of google.cloud.aiplatform.v1.ResourcePool.
+    """
+    if len(resource.resource_pools) != 1:
+        yield f"resource_pools: the local stack imitates resources with one pool, found {len(resource.resource_pools)}."
+    for number, pool in enumerate(resource.resource_pools):
+        at = f"resource_pools[{number}]"
+        yield from machine_faults(pool.machine_spec, f"{at}.machine_spec", machines)
+        yield from disk_faults(pool.disk_spec, f"{at}.disk_spec")
+        if pool.replica_count < 1:
+            yield f"{at}.replica_count: at least 1, found {pool.replica_count}."

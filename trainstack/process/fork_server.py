@@ -78,7 +78,7 @@ class ForkServer:
             for pipe in pipes:
                 pipe.close()
             raise
-        forked = _Forked(pid, status, *pipes)
+        forked = ForkedProcess(pid, status, *pipes)
         return self._guard.keep(Child(forked, end=status, mark=mark, on_lines=on_lines))
 
     async def stop(self) -> None:
@@ -146,15 +146,13 @@ def _python_files(folder: Path) -> Files:
     return frozenset(paths)
 
 
-class _Forked:
-    """A process whose parent is the server; `status` is readable when it has ended, or the server."""
+class ForkedProcess:
+    """A process whose parent is the server, as `Popen` would have it; `status` is readable when it has ended, or the server."""
 
     def __init__(self, pid: int, status: int, stdout: IO[bytes], stderr: IO[bytes]) -> None:
         self.pid = pid
         self.returncode: int | None = None
-        self.stdout: IO[bytes] | None = stdout
-        self.stderr: IO[bytes] | None = stderr
-        self._status = status
+        self.stdout, self.stderr, self._status = stdout, stderr, status
 
     def terminate(self) -> None:
         self._send(signal.SIGTERM)

@@ -13,31 +13,14 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Protocol, Self
+from typing import TYPE_CHECKING
 
 from trainstack.process import family
 from trainstack.process.family import CLEAN, IGNORED, MARK
 from trainstack.process.output import OnLines, Output, OutputStream, readable
 
-
-class Process(Protocol):
-    """The part of Popen's interface that `Child` uses."""
-
-    pid: int
-    returncode: int | None
-    stdout: IO[bytes] | None
-    stderr: IO[bytes] | None
-
-    def terminate(self) -> None:
-        """Send SIGTERM, unless the end is known."""
-
-    def kill(self) -> None:
-        """Send SIGKILL, unless the end is known."""
-
-    def wait(self) -> int:
-        """The exit code."""
-        ...
+if TYPE_CHECKING:
+    from trainstack.process.fork_server import ForkedProcess
 
 
 class Child:
@@ -47,14 +30,22 @@ class Child:
     session may keep open indefinitely.
     """
 
-    def __init__(self, process: Process, *, end: int, mark: str, on_lines: OnLines | None) -> None:
+    def __init__(
+        self,
+        process: "subprocess.Popen[bytes] | ForkedProcess",
+        *,
+        end: int,
+        mark: str,
+        on_lines: OnLines | None,
+    ) -> None:
         """Start reading the output and waiting for the end of `process`, which carries `mark`.
 
         `end` is a descriptor that is readable when the process has ended; it is closed then.
         """
         self._process = process
         self._mark, self._since = mark, family.started(process.pid)
-        self._ended_at: float | None = None
+        self.ended_at: float | None = None
+        """When the end of the process was noticed (`time.monotonic`), before `wait` returns; None until then."""
         self.cpu_s: float | None = None
         """The processor time of it and of what it waited for; None until its end, or if it is unknown."""
         self._output: Output | None = None
@@ -73,11 +64,6 @@ class Child:
         """As in `subprocess`: the negative signal number for a process ended by a signal."""
         return self._process.returncode
 
-    @property
-    def ended_at(self) -> float | None:
-        """When the end of the process was noticed (`time.monotonic`), before `wait` returns; None until then."""
-        return self._ended_at
-
     async def wait(self) -> int:
         """Wait until the process and its descendants have ended and all output is handled; return the exit code."""
         return await asyncio.shield(self._ended)
@@ -95,7 +81,7 @@ class Child:
 
     async def _end(self, end: int) -> int:
         await readable(end)
-        self._ended_at = time.monotonic()
+        self.ended_at = time.monotonic()
         if stat := family.stat_of(self.pid):  # which only a process that is not waited for yet has
             self.cpu_s = stat.cpu_s
         code = self._process.wait()
@@ -207,14 +193,6 @@ class ProcessGuard:
             except BrokenPipeError:  # the watcher was killed; there is nothing to notify
                 pass
         self._watcher.wait(_WATCHER_END_S)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _start_watcher(token: str, grace_s: float) -> "subprocess.Popen[bytes]":

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import distribution
 from pathlib import Path
@@ -150,7 +151,7 @@ def test_a_script_sees_the_images_packages_behind_its_own_ones(tmp_path: Path) -
     async def say(text: str, _severity: str = "INFO") -> None:
         said.append(text)
 
-    with ProcessGuard() as guard:
+    with closing(ProcessGuard()) as guard:
 
         async def made() -> Path:
             prepared = await Environments(tmp_path / "environments", guard).prepare({0: program}, say)

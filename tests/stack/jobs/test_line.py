@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -79,7 +80,7 @@ class Line:
 
 @pytest.fixture
 def line(tmp_path: Path) -> Iterator[Line]:
-    with ProcessGuard(grace_s=0.1) as guard:
+    with closing(ProcessGuard(grace_s=0.1)) as guard:
         machine = ReplicaHost(
             guard=guard,
             provided=Provided(images=dict),

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
@@ -15,7 +16,7 @@ from trainstack.process.processes import ProcessGuard
 
 @pytest.fixture
 def guard() -> Iterator[ProcessGuard]:
-    with ProcessGuard(grace_s=0.1) as started:
+    with closing(ProcessGuard(grace_s=0.1)) as started:
         yield started
 
 

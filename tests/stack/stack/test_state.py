@@ -3,6 +3,7 @@
 import fcntl
 import os
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -124,7 +125,7 @@ def test_ports_are_read_back_and_a_damaged_file_of_them_is_ignored(tmp_path: Pat
 
 def test_a_folder_whose_watcher_still_ends_processes_is_waited_for(tmp_path: Path) -> None:
     state = StateFolder(tmp_path)
-    with ProcessGuard() as guard:
+    with closing(ProcessGuard()) as guard:
         # A process that has just started may not have a command line yet; that tells it apart from others.
         wait_until(lambda: Path(f"/proc/{guard.watcher_pid}/cmdline").read_bytes())
         state.own(watcher_pid=guard.watcher_pid)

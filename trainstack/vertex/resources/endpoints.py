@@ -7,19 +7,16 @@ resources: https://github.com/googleapis/python-aiplatform/issues/773; the other
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import copy_of, new_job_id
 from trainstack.jobs.resource.machines import MachineTypes, machine_faults
-from trainstack.vertex.resources.handlers import Handler, StandardHandlers, merged, touched
+from trainstack.vertex.resources.handlers import Handler, StandardHandlers, change_of, merged, touched
 from trainstack.vertex.resources.methods import message_of
 from trainstack.vertex.resources.models import Models
 from trainstack.vertex.resources.store import Message, ResourceStore, by_number
 
-CHANGING_S = 1.0
-"""How long a change takes: clients first read the operation a second after its beginning."""
-_KIND, _COLLECTION, _CHANGES = "Endpoint", "endpoints", "endpointChanges"
+_KIND, _COLLECTION = "Endpoint", "endpoints"
 _ENDPOINT = message_of(_KIND)
 _ID = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?|[1-9][0-9]{0,8}")
 _DEPLOYED_ID = re.compile("[0-9]{1,10}")
@@ -31,7 +28,7 @@ _ALL = 100
 
 
 class Endpoints:
-    """The endpoints of one store. One that changes is stored a second time, under `_CHANGES`, as it will be."""
+    """The endpoints of one store. One that changes is stored a second time, as it will be."""
 
     def __init__(
         self, store: ResourceStore, standard: StandardHandlers, models: Models, machines: MachineTypes
@@ -60,7 +57,7 @@ class Endpoints:
         if faults:
             raise InvalidArgumentError(*faults)
         endpoint.name = f"{by_number(request.parent)}/{_COLLECTION}/{endpoint_id}"
-        if any(self._store.find(_ENDPOINT, name) for name in (endpoint.name, _change_of(endpoint.name))):
+        if any(self._store.find(_ENDPOINT, name) for name in (endpoint.name, change_of(endpoint.name))):
             raise ApiError(Status.ALREADY_EXISTS, f"The {_KIND} {endpoint.name} already exists.")
         del endpoint.deployed_models[:]
         endpoint.create_time.GetCurrentTime()
@@ -157,38 +154,30 @@ class Endpoints:
 
     def settle(self) -> None:
         """End the changes that had their time."""
-        for endpoint in self._store.every(_ENDPOINT, _CHANGES):
-            if datetime.now(UTC) - endpoint.update_time.ToDatetime(tzinfo=UTC) < timedelta(
-                seconds=CHANGING_S
-            ):
-                continue
+        for endpoint in self._standard.settled(_ENDPOINT, _COLLECTION):
             before = self._store.find(_ENDPOINT, endpoint.name) or _ENDPOINT()
             self._store.put(endpoint)
             for gone in (one for one in before.deployed_models if one.id not in _ids(endpoint)):
                 model = self._models.version(f"{gone.model}@{gone.model_version_id}")
                 kept = [one for one in model.deployed_models if one != self._reference(endpoint, gone)]
                 self._models.refer(model, kept)
-            self._standard.end(_change_of(endpoint.name))
+            self._standard.end(endpoint.name)
 
     def _unchanging(self, name: str) -> Message:
         """Raises `ApiError`: NOT_FOUND; FAILED_PRECONDITION while an operation is under way."""
         endpoint = self._store.get(_ENDPOINT, by_number(name))
-        if under_way := self._store.links_of(_change_of(endpoint.name)):
+        if under_way := self._store.links_of(change_of(endpoint.name)):
             message = f"Another operation is under way on {endpoint.name}: {', '.join(under_way)}."
             raise ApiError(Status.FAILED_PRECONDITION, message)
         return endpoint
 
     def _begin(self, method: str, endpoint: Message, response: Message) -> Message:
-        self._store.put(touched(endpoint), _change_of(endpoint.name))
-        return self._standard.begin(method, response, at=_change_of(endpoint.name), below=endpoint.name)
+        self._store.put(touched(endpoint), change_of(endpoint.name))
+        return self._standard.begin(method, response, at=endpoint.name, below=endpoint.name)
 
     @staticmethod
     def _reference(endpoint: Message, deployed: Message) -> Message:
         return message_of("DeployedModelRef")(endpoint=endpoint.name, deployed_model_id=deployed.id)
-
-
-def _change_of(name: str) -> str:
-    return name.replace(f"/{_COLLECTION}/", f"/{_CHANGES}/")
 
 
 def _ids(endpoint: Message) -> list[str]:

@@ -4,6 +4,7 @@ import hashlib
 import re
 import uuid
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Generic
 
@@ -21,6 +22,8 @@ from trainstack.vertex.resources.store import Message, ResourceStore, by_number
 
 Handler = Callable[[Message], Message]
 """Answers a request, each a protobuf message."""
+CHANGING_S = 1.0
+"""How long a change takes: clients first read the operation a second after its beginning."""
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 _MAX_PAGE, _DEFAULT_PAGE = 1000, 100
 _FILTERABLE = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_ENUM, FieldDescriptor.TYPE_BOOL)
@@ -124,20 +127,27 @@ class StandardHandlers:
         found = self._store.under(operations_pb2.Operation, f"{by_number(request.name)}/operations")
         return operations_pb2.ListOperationsResponse(operations=found[:_MAX_PAGE])
 
-    def begin(self, method: str, response: Message, *, at: str, below: str) -> Message:
-        """As `done`, but the operation has its response only after `end`; `at` is the stored resource that waits."""
+    def begin(self, method: str, response: Message, *, at: str, below: str = "") -> Message:
+        """As `done`, but the operation has its response only after `end`; `at` is the name of what it changes."""
         operation = self.done(method, response, below=below)
-        self._store.link(at, operation.name, operation.SerializeToString())
+        self._store.link(change_of(at), operation.name, operation.SerializeToString())
         operation.done = False
         operation.ClearField("response")
         self._store.put(operation)
         return operation
 
-    def end(self, at: str) -> None:
-        """Give the operations that wait at this resource their response, and remove it."""
-        for ended in self._store.links_of(at).values():
-            self._store.put(operations_pb2.Operation.FromString(ended))
-        self._store.remove(at)
+    def end(self, at: str, response: Message | None = None) -> None:
+        """Give the operations that change this resource their response, or this one, and remove what waits."""
+        for ended in self._store.links_of(change_of(at)).values():
+            operation = operations_pb2.Operation.FromString(ended)
+            if response is not None:
+                operation.response.Pack(response)
+            self._store.put(operation)
+        self._store.remove(change_of(at))
+
+    def settled(self, kind: type[Message], collection: str) -> list[Message]:
+        """The resources of a collection whose changes had their time, as they will be, in all projects and locations."""
+        return [change for change in self._store.every(kind, f"{collection}Changes") if is_settled(change)]
 
     def _refuse_without(self, parent: str) -> None:
         """Raises `ApiError`: NOT_FOUND for a parent that is a resource and does not exist."""
@@ -184,6 +194,17 @@ def with_fields_of(resource: Message, mask: Message) -> Message:
     shown = type(resource)()
     mask.MergeMessage(resource, shown)
     return shown
+
+
+def change_of(name: str) -> str:
+    """Where a resource is stored as it will be, while an operation changes it."""
+    place, collection, resource_id = name.rsplit("/", 2)
+    return f"{place}/{collection}Changes/{resource_id}"
+
+
+def is_settled(resource: Message) -> bool:
+    """Whether its change had its time."""
+    return datetime.now(UTC) - resource.update_time.ToDatetime(tzinfo=UTC) >= timedelta(seconds=CHANGING_S)
 
 
 def touched(resource: Message) -> Message:

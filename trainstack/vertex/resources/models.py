@@ -8,21 +8,18 @@ takes: https://cloud.google.com/vertex-ai/docs/training/exporting-model-artifact
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from google.protobuf import empty_pb2
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import copy_of, new_job_id
-from trainstack.vertex.resources.handlers import Handler, StandardHandlers, merged, touched
+from trainstack.vertex.resources.handlers import Handler, StandardHandlers, change_of, merged, touched
 from trainstack.vertex.resources.methods import message_of
 from trainstack.vertex.resources.store import Message, ResourceStore, by_number
 
-UPLOAD_S = 1.0
-"""How long an upload takes: clients first read the operation a second after its beginning."""
 DEFAULT = "default"
-_MODEL, _UPLOADS = message_of("Model"), "modelUploads"
+_MODEL = message_of("Model")
 _ID = re.compile(r"[a-z_][a-z0-9_-]{0,62}|[0-9]{1,19}")
 _OF_MODEL = frozenset({"display_name", "description", "labels"})
 _OF_VERSION = frozenset({"version_description", "labels"})
@@ -63,17 +60,15 @@ class Models:
         """
         model = self.new_version(request)
         response = message_of("UploadModelResponse")(model=model.name, model_version_id=model.version_id)
-        self._store.put(model, _upload_of(model))
-        return self._standard.begin("UploadModel", response, at=_upload_of(model), below=model.name)
+        key = _key_of(model)
+        self._store.put(touched(model), change_of(key))
+        return self._standard.begin("UploadModel", response, at=key, below=model.name)
 
     def settle(self) -> None:
         """End the uploads that had their time."""
-        for model in self._store.every(_MODEL, _UPLOADS):
-            began = model.version_create_time.ToDatetime(tzinfo=UTC)
-            if datetime.now(UTC) - began < timedelta(seconds=UPLOAD_S):
-                continue
+        for model in self._standard.settled(_MODEL, "models"):
             self.add(model)
-            self._standard.end(_upload_of(model))
+            self._standard.end(_key_of(model))
 
     def new_version(self, request: Message) -> Message:
         """The version that the request asks for, with its number; it is not added yet.
@@ -153,7 +148,7 @@ class Models:
         for model in models:
             _refuse_deployed(model)
         for model in models:
-            self._store.remove(f"{model.name}@{model.version_id}")
+            self._store.remove(_key_of(model))
         self._store.remove(name)
         return self._standard.done("Delete", empty_pb2.Empty(), parent=name)
 
@@ -163,9 +158,9 @@ class Models:
         if DEFAULT in model.version_aliases:
             raise ApiError(
                 Status.FAILED_PRECONDITION,
-                f"{model.name}@{model.version_id} is the default version; make another one the default, or delete the model.",
+                f"{_key_of(model)} is the default version; make another one the default, or delete the model.",
             )
-        self._store.remove(f"{model.name}@{model.version_id}")
+        self._store.remove(_key_of(model))
         return self._standard.done("Delete", empty_pb2.Empty(), parent=model.name)
 
     def _require_files(self, model: Message) -> None:
@@ -183,7 +178,7 @@ class Models:
         """Save the version with other references to where it is deployed."""
         model.ClearField("deployed_models")
         model.deployed_models.extend(deployments)
-        self._store.put(model, f"{model.name}@{model.version_id}")
+        self._store.put(model, _key_of(model))
 
     def version(self, name: str) -> Message:
         """Of `MODEL`, the default version, of `MODEL@2` and `MODEL@alias` the one named.
@@ -218,18 +213,17 @@ class Models:
     def _put(self, model: Message) -> None:
         touched(model)
         model.version_update_time.CopyFrom(model.update_time)
-        self._store.put(model, f"{model.name}@{model.version_id}")
+        self._store.put(model, _key_of(model))
 
 
-def _upload_of(model: Message) -> str:
-    """Where the version is stored until its upload has ended."""
-    place, _, model_id = model.name.partition("/models/")
-    return f"{place}/{_UPLOADS}/{model_id}@{model.version_id}"
+def _key_of(model: Message) -> str:
+    """Under which name the store has the version."""
+    return f"{model.name}@{model.version_id}"
 
 
 def _refuse_deployed(model: Message) -> None:
     if endpoints := ", ".join(each.endpoint for each in model.deployed_models):
-        message = f"{model.name}@{model.version_id} is deployed on {endpoints}; undeploy it first."
+        message = f"{_key_of(model)} is deployed on {endpoints}; undeploy it first."
         raise ApiError(Status.FAILED_PRECONDITION, message)
 
 

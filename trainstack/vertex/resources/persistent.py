@@ -1,28 +1,24 @@
 """PersistentResourceService: machines that stay between jobs.
 
 Sources: https://cloud.google.com/vertex-ai/docs/training/persistent-resource-overview and the pages beside it, read
-2026-11. A change of a resource takes PROVISIONING_S, and waits for this machine's places. Rebooting isn't served, and
+2026-11. A change of a resource takes CHANGING_S, and waits for this machine's places. Rebooting isn't served, and
 stockouts do not strike.
 """
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 
 from google.cloud.aiplatform_v1.types.persistent_resource import PersistentResource
-from google.longrunning import operations_pb2  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.jobs.resource.job import copy_of
 from trainstack.jobs.resource.machines import MachineTypes, disk_faults, machine_faults
 from trainstack.jobs.service import JobService
-from trainstack.vertex.resources.handlers import Handler, StandardHandlers, touched
+from trainstack.vertex.resources.handlers import Handler, StandardHandlers, is_settled, touched
 from trainstack.vertex.resources.methods import message_of
 from trainstack.vertex.resources.store import Message, ResourceStore, by_number
 
-PROVISIONING_S = 1.0
-"""As clients first read the operation a second after its beginning."""
 _KIND, _COLLECTION = "PersistentResource", "persistentResources"
 _ID = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _STATE = PersistentResource.State
@@ -88,17 +84,16 @@ class PersistentResources:
         """End the changes that had their time and their machines."""
         for pool in list(self._jobs.pools.values()):
             resource, is_stopping = pool.message, pool.message.state == _STATE.STOPPING
-            changes_for = datetime.now(UTC) - resource.update_time.ToDatetime(tzinfo=UTC)
-            if resource.state == _STATE.RUNNING or changes_for < timedelta(seconds=PROVISIONING_S):
+            if resource.state == _STATE.RUNNING or not is_settled(resource):
                 continue
             if is_stopping and self._jobs.release_machines(resource.name):
-                self._end_operations(resource.name, empty_pb2.Empty())
+                self._standard.end(resource.name, empty_pb2.Empty())
                 self._store.remove(resource.name)
             elif not is_stopping and pool.turn.came.is_set():
                 if not resource.HasField("start_time"):
                     resource.start_time.GetCurrentTime()
                 self._put(resource, _STATE.RUNNING)
-                self._end_operations(resource.name, resource)
+                self._standard.end(resource.name, resource)
 
     def _get(self, name: str) -> Message:
         return self._store.get(message_of(_KIND), by_number(name))
@@ -124,20 +119,7 @@ class PersistentResources:
     def _begin(self, method: str, resource: Message, state: int) -> Message:
         """The operation, which `settle` ends."""
         self._put(resource, state)
-        operation = self._standard.done(method, resource)
-        operation.done = False
-        operation.ClearField("response")
-        self._store.put(operation)
-        self._store.link(resource.name, operation.name)
-        return operation
-
-    def _end_operations(self, name: str, response: Message) -> None:
-        for operation_name in self._store.links_of(name):
-            operation = self._store.get(operations_pb2.Operation, operation_name)
-            if not operation.done:
-                operation.done = True
-                operation.response.Pack(response)
-                self._store.put(operation)
+        return self._standard.begin(method, resource, at=resource.name)
 
 
 def _faults(resource: Message, machines: MachineTypes) -> Iterator[str]:

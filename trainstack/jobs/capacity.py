@@ -180,7 +180,7 @@ def amount_held(spec: Message, resource: str) -> int:
     total = 0
     for pool in spec.worker_pool_specs:
         machine = pool.machine_spec
-        if AcceleratorType(machine.accelerator_type).name == resource:
+        if _accelerator_of(machine) == resource:
             total += pool.replica_count * machine.accelerator_count
         elif resource == REPLICAS or fnmatchcase(machine.machine_type, resource):
             total += pool.replica_count
@@ -194,10 +194,8 @@ def subjects_of(job: Holder) -> tuple[str, ...]:
     """
     kind = _SPOT if is_spot(job.spec) else _STANDARD
     machines = [pool.machine_spec for pool in job.spec.worker_pool_specs if pool.replica_count]
-    resources = [machine.machine_type for machine in machines] + [
-        AcceleratorType(machine.accelerator_type).name for machine in machines if machine.accelerator_type
-    ]
-    places = [f"{job.location}/{resource}" for resource in dict.fromkeys(resources)]
+    resources = [machine.machine_type for machine in machines] + [*map(_accelerator_of, machines)]
+    places = [f"{job.location}/{resource}" for resource in dict.fromkeys(filter(None, resources))]
     labels = [f"{key}={value}" for key, value in job.message.labels.items()]
     return (
         job.name,
@@ -208,15 +206,14 @@ def subjects_of(job: Holder) -> tuple[str, ...]:
     )
 
 
-def metric_of(limit: QuotaLimit) -> str:
+def metric_of(resource: str, *, spot: bool) -> str:
     """The quota's metric as the service names it: `…_nvidia_t4_gpus`, `…_tpu_v2`, and CPUs for anything that is not an accelerator.
 
     Source: refusals quoted in public issues, 2022 to 2024. The name `preemptible` for spot quotas is
     unconfirmed.
     """
-    kind = "preemptible_" if limit.spot else ""
-    name = limit.resource.lower()
-    if limit.resource not in AcceleratorType.__members__:
+    kind, name = "preemptible_" if spot else "", resource.lower()
+    if resource not in AcceleratorType.__members__:
         return f"{_METRIC}{kind}cpus"
     if name.startswith("nvidia_"):
         return f"{_METRIC}{kind}nvidia_{name.removeprefix('nvidia_').removeprefix('tesla_')}_gpus"
@@ -325,14 +322,15 @@ class Supply:
         region, spot = job.location, is_spot(job.spec)
         here = [other for other in going if other.location == region and is_spot(other.spec) == spot]
         exceeded = [
-            metric_of(limit)
+            limit.resource
             for limit in self.quota.limits
             if limit.region == region and limit.spot == spot and _exceeds(limit, job, here)
         ]
         if not exceeded and self.strike(job, InjectionKind.OVER_QUOTA):
-            exceeded = [metric_of(limit) for limit in _limits_of(job)]
+            machines = [pool.machine_spec for pool in job.spec.worker_pool_specs]
+            exceeded = [_accelerator_of(machine) or machine.machine_type for machine in machines]
         if exceeded:
-            metrics = ", ".join(dict.fromkeys(exceeded))
+            metrics = ", ".join(dict.fromkeys(metric_of(resource, spot=spot) for resource in exceeded))
             raise ApiError(
                 Status.RESOURCE_EXHAUSTED, f"The following quota metrics exceed quota limits: {metrics}"
             )
@@ -344,12 +342,9 @@ class Supply:
         return self.injections.strike(JOBS, subjects_of(job), kind)
 
 
-def _limits_of(job: Holder) -> Iterator[QuotaLimit]:
-    """A limit of each resource that the job would exceed if the region had none left."""
-    for pool in job.spec.worker_pool_specs:
-        accelerator = AcceleratorType(pool.machine_spec.accelerator_type)
-        resource = accelerator.name if accelerator else pool.machine_spec.machine_type
-        yield QuotaLimit(region=job.location, resource=resource, spot=is_spot(job.spec), most=0)
+def _accelerator_of(machine: Message) -> str:
+    """Empty for a machine without one."""
+    return AcceleratorType(machine.accelerator_type).name if machine.accelerator_type else ""
 
 
 def _exceeds(limit: QuotaLimit, job: Holder, others: Iterable[Holder]) -> bool:

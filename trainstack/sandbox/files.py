@@ -40,10 +40,6 @@ def build(root: str, steps: "list[list[str]]") -> None:
         _PERFORM[kind](*words[:-1], os.path.join(root, words[-1]))
 
 
-def _link(text: str, path: str) -> None:
-    os.symlink(text, path)
-
-
 def _bind(source: str, path: str) -> None:
     if os.path.isdir(source):
         os.makedirs(path, exist_ok=True)
@@ -132,7 +128,7 @@ def _dir(path: str) -> None:
 
 _PERFORM: "dict[str, Callable[..., object]]" = {
     "dir": _dir,
-    "link": _link,
+    "link": os.symlink,
     "bind": _bind,
     "bind-ro": _bind_read_only,
     "bind-if-there": _bind_if_there,

@@ -175,9 +175,9 @@ class Stack:
         await asyncio.to_thread(product.publish, server.cwd, services.storage_url)
         # Only from here on: injections must not affect the start of a stack.
         services.injections.put(self.options.injections)
-        self.gcloud, self.clients = await user_variables(
-            services, topology, folder=self.state.private_folder(USER_FOLDER)
-        )
+        folder = self.state.folder(USER_FOLDER)
+        folder.chmod(0o700)
+        self.gcloud, self.clients = await user_variables(services, topology, folder=folder)
 
     def announce(self) -> None:
         """Print the table of addresses, and let clients find the stack."""

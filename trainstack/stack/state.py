@@ -64,12 +64,6 @@ class StateFolder:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
-    def private_folder(self, name: str) -> Path:
-        """As `folder`, but only its owner can read it."""
-        path = self.folder(name)
-        path.chmod(0o700)
-        return path
-
     def own(self, *, watcher_pid: int) -> None:
         """Record the owners of the folder: this process, and the watcher, which ends shortly after it."""
         self._watcher_pid = watcher_pid

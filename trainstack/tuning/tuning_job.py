@@ -146,7 +146,6 @@ the job. The project's choice.
 
 WITH_ITS_JOB = "The trial was cancelled because "
 """With it begins the reason of a trial that ended with its tuning job. The project's words."""
-_MINIMIZE = 2
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import json
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -145,9 +145,12 @@ def _read(tree: Path, bases: Mapping[str, Path], *, depth: int) -> DockerfileIma
     if len(raw) > MAX_BYTES:
         raise ImageError(f"{path} has more than {MAX_BYTES} bytes")
     try:
-        instructions = list(_instructions(raw))
+        structure = DockerfileParser(fileobj=io.BytesIO(raw)).structure
     except ValueError as error:
         raise ImageError(f"{path} cannot be read: {error}") from error
+    instructions = [
+        (parsed["instruction"], parsed["value"]) for parsed in structure if parsed["instruction"] != "COMMENT"
+    ]
     if len(instructions) > MAX_INSTRUCTIONS:
         raise ImageError(f"{path} has more than {MAX_INSTRUCTIONS} instructions")
     stages: dict[str, DockerfileImage] = {}
@@ -180,13 +183,6 @@ def _base(tree: Path, base: str, bases: Mapping[str, Path], *, depth: int) -> Do
     if depth == MAX_BASES:
         raise ValueError(f"more than {MAX_BASES} source trees stand one on the other")
     return _read(provided, bases, depth=depth + 1)
-
-
-def _instructions(raw: bytes) -> Iterable[tuple[str, str]]:
-    parser = DockerfileParser(fileobj=io.BytesIO(raw))
-    for parsed in parser.structure:
-        if parsed["instruction"] != "COMMENT":
-            yield parsed["instruction"], parsed["value"]
 
 
 def _from(words: str) -> tuple[str, str]:

@@ -23,7 +23,7 @@ from pathlib import Path
 from trainstack.iam.service import Grants
 from trainstack.jobs.images.dockerfile import repository_of
 from trainstack.jobs.images.programs import PoolContainer
-from trainstack.jobs.replicas.isolation import Placement, ReplicaStart
+from trainstack.jobs.replicas.isolation import Placement, ReplicaStart, write_private
 from trainstack.jobs.replicas.shares import shares_of
 from trainstack.process.family import MARK
 from trainstack.process.processes import SYSTEM_PATH
@@ -83,10 +83,13 @@ class Containers:
         env = placement.variables()
         one_line = {key: value for key, value in env.items() if "\n" not in value}
         env_file = placement.scratch / "variables"
-        _write_private(env_file, [f"{key}={value}\n" for key, value in one_line.items()])
+        env_file.parent.mkdir(parents=True)
+        write_private(env_file, "".join(f"{key}={value}\n" for key, value in one_line.items()))
         words = [self.podman, *(["--runtime", self.oci_runtime] if self.oci_runtime else []), "run", "--rm"]
         words += ["--name", placement.name, "--label", f"{LABEL}={self.stack}"]
-        words += ["--network", _network_of(placement), "--pull", "never", "--log-driver", "none"]
+        # This process keeps the job's network by a descriptor.
+        network = f"ns:/proc/{os.getpid()}/fd/{placement.network.net}" if placement.network else "host"
+        words += ["--network", network, "--pull", "never", "--log-driver", "none"]
         words += ["--env-file", str(env_file)]
         words += ["--env", MARK]  # the value is inherited from podman, to which the guard passes it
         words += [f"--env={key}={value}" for key, value in env.items() if key not in one_line]
@@ -143,21 +146,9 @@ class Containers:
         )
 
 
-def _network_of(placement: Placement) -> str:
-    """Podman's word for it. This process keeps the job's network by a descriptor."""
-    return f"ns:/proc/{os.getpid()}/fd/{placement.network.net}" if placement.network else "host"
-
-
 def _podmans_environment() -> dict[str, str]:
     kept = {name: os.environ[name] for name in _PODMANS_OWN if name in os.environ}
     return {**kept, "PATH": SYSTEM_PATH}
-
-
-def _write_private(path: Path, lines: Sequence[str]) -> None:
-    path.parent.mkdir(parents=True)
-    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.writelines(lines)
 
 
 def podman_here() -> str:

@@ -113,14 +113,17 @@ def expanded_variables(variables: Iterable[tuple[str, str]], *, known: Mapping[s
     an unresolvable reference stays as it is, and `$$` stands for one dollar sign.
     """
     resolved: dict[str, str] = {}
+
+    def text(match: re.Match[str]) -> str:
+        name = match[1]
+        return "$" if name is None else resolved.get(name, known.get(name, match[0]))
+
     for name, value in variables:
-        resolved[name] = _expand_references(value, {**known, **resolved})
+        resolved[name] = _REFERENCE.sub(text, value)
     return resolved
 
 
-def _expand_references(value: str, known: Mapping[str, str]) -> str:
-    def text(match: re.Match[str]) -> str:
-        name = match.group(1)
-        return "$" if name is None else known.get(name, match.group())
-
-    return _REFERENCE.sub(text, value)
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only this user can read."""
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")

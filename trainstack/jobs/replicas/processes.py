@@ -17,7 +17,7 @@ from trainstack.jobs.images.package_runner import ENVIRONMENT, INDEXES
 from trainstack.jobs.images.programs import PACKAGE_RUNNER
 from trainstack.jobs.images.views import layer_environment
 from trainstack.jobs.replicas import rootfs
-from trainstack.jobs.replicas.isolation import Placement, ReplicaStart
+from trainstack.jobs.replicas.isolation import Placement, ReplicaStart, write_private
 from trainstack.jobs.replicas.shares import shares_of
 from trainstack.process.processes import SYSTEM_PATH
 from trainstack.sandbox.limits import remove_group
@@ -54,7 +54,8 @@ class Processes:
             (placement.scratch / name).mkdir(parents=True)
         layer_environment(placement.scratch / ENVIRONMENT, placement.program.python.parent.parent)
         if placement.program.is_package:
-            _write_indexes(placement.scratch / INDEXES)
+            indexes = settings_of_uv(os.environ, home=Path.home()).indexes
+            write_private(placement.scratch / INDEXES, json.dumps(indexes))  # the URLs may have passwords
         plan = placement.scratch / "plan"
         plan.write_bytes(marshal.dumps(self._plan(placement)))
         return ReplicaStart(
@@ -134,12 +135,6 @@ def _linked_path(path: str, image: DockerfileImage, root: Path) -> str:
 
 def _namespaces(placement: Placement) -> tuple[int, ...]:
     return (placement.network.user, placement.network.net) if placement.network else ()
-
-
-def _write_indexes(path: Path) -> None:
-    """Written to a file that only this user can read: the URLs may have passwords."""
-    path.touch(mode=0o600)
-    path.write_text(json.dumps(settings_of_uv(os.environ, home=Path.home()).indexes), encoding="utf-8")
 
 
 def _programs_files(placement: Placement) -> Iterator[Path]:

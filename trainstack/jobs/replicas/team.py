@@ -2,12 +2,11 @@
 
 import asyncio
 import shutil
-import socket
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from trainstack.gateway.identity import WorkloadIdentities, WorkloadIdentity, default_account
 from trainstack.iam.principals import Principal
@@ -26,7 +25,6 @@ _FIRST_PORT = 2222
 """In a job's own network: the service's port, then those after it."""
 OnReplicaLines = Callable[[str, OutputStream, list[bytes]], Awaitable[None]]
 """Receives the output lines of the replica with this name."""
-_Listeners: TypeAlias = tuple[socket.socket, ...]
 
 
 @dataclass(kw_only=True, eq=False)
@@ -77,7 +75,8 @@ class ReplicaTeam:
         self._on_lines = on_lines
         self._programs = programs
         self._network = machine.open_network(len(job.replicas))
-        ports = _reserve_ports(len(job.replicas), self._network)
+        count = len(job.replicas)
+        ports = range(_FIRST_PORT, _FIRST_PORT + count) if self._network else free_ports(count)
         # The service's addresses are `cmle-training-workerpoolN-<id>-<index>:2222`.
         self._addresses = {
             replica: f"127.0.0.1:{port}" for replica, port in zip(job.replicas, ports, strict=True)
@@ -197,10 +196,6 @@ class ReplicaTeam:
         task.add_done_callback(self._watchers.discard)
 
 
-def _reserve_ports(count: int, network: Network | None) -> list[int]:
-    return [_FIRST_PORT + number for number in range(count)] if network else free_ports(count)
-
-
 class ReplicaIdentities:
     """One identity for each replica, see `trainstack.gateway.identity`, kept across its restarts.
 
@@ -212,9 +207,10 @@ class ReplicaIdentities:
     ) -> None:
         """`network` is the job's, with the listeners that `Machine.open_network` makes."""
         self._identities = identities
-        shared, listeners = _split(network.listeners if network else (), len(job.replicas))
-        self._shared = shared
-        self._listeners = dict(zip(job.replicas, listeners, strict=False))
+        # Those that all replicas share, then one for each replica.
+        listeners = network.listeners if network else ()
+        self._shared = listeners[: max(0, len(listeners) - len(job.replicas))]
+        self._listeners = dict(zip(job.replicas, listeners[len(self._shared) :], strict=False))
         self._admitted: list[asyncio.Server] = []
         self._job_id = job.job_id
         self._zone = f"{job.location}-a"
@@ -250,9 +246,3 @@ class ReplicaIdentities:
         for identity in issued:
             if self._identities:
                 await self._identities.revoke(identity)
-
-
-def _split(listeners: _Listeners, replicas: int) -> tuple[_Listeners, _Listeners]:
-    """Those that all replicas share, and one for each replica."""
-    shared = max(0, len(listeners) - replicas)
-    return listeners[:shared], listeners[shared:]

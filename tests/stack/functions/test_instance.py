@@ -63,14 +63,18 @@ def _is_over(process: psutil.Process) -> bool:
         return True
 
 
-def test_a_function_has_the_platforms_environment_and_nothing_of_this_shells(
-    run: Run, entries: Entries, monkeypatch: pytest.MonkeyPatch
+def test_a_function_has_the_platforms_environment_and_log_and_leaves_no_process(
+    run: Run, entries: Entries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Nothing of this shell's is in its environment."""
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/home/me/key.json")
     with run("tell") as instance:
-        assert instance.post(*event(n=1)) == 200
-        wait_until(lambda: bool(entries.of("stdout")), "the line in Cloud Logging")
+        assert instance.post(*event("e-7", n=1)) == 200
+        wait_until(lambda: bool(entries.of("stderr")) and len(entries.of("stdout")) == 2, "all lines")
         port = instance.url.rpartition(":")[2]
+        assert instance.pid is not None
+        family = _family(instance.pid)
+    assert not [each for each in family if psutil.pid_exists(each.pid)]
     (line, *_) = entries.of("stdout")
     assert line["severity"] == "NOTICE"
     assert line["jsonPayload"]["data"] == {"n": 1}
@@ -88,14 +92,6 @@ def test_a_function_has_the_platforms_environment_and_nothing_of_this_shells(
     }
     assert {name: environment.get(name) for name in expected} == expected
     assert environment["HOME"] != str(Path.home())
-
-
-def test_printed_lines_are_in_the_file_and_in_cloud_logging_under_the_functions_revision(
-    run: Run, entries: Entries, tmp_path: Path
-) -> None:
-    with run("tell") as instance:
-        instance.post(*event("e-7"))
-        wait_until(lambda: bool(entries.of("stderr")) and len(entries.of("stdout")) == 2, "all lines")
     text = (tmp_path / "logs" / "tell.log").read_text()
     assert "plain out" in text
     assert "plain err" in text
@@ -177,14 +173,6 @@ def test_a_function_that_cannot_be_loaded_fails_the_start_with_the_reason(
 ) -> None:
     with pytest.raises(StartFailedError, match=f"(?s){words}"), run(entry_point, source=source):
         pass
-
-
-def test_stopping_leaves_no_process(run: Run) -> None:
-    with run("tell") as instance:
-        pid = instance.pid
-        assert pid is not None
-        family = _family(pid)
-    assert not [each for each in family if psutil.pid_exists(each.pid)]
 
 
 def test_the_staged_copy_runs_and_not_a_trainmaster_that_is_installed(

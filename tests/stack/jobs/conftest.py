@@ -219,6 +219,19 @@ def is_held(path: Path) -> bool:
     return False
 
 
+@pytest.fixture(scope="module")
+def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One stack for all the calls of a module that start no job."""
+    with run_stack(tmp_path_factory.mktemp("idle")) as running:
+        yield running
+
+
+def client(kind: Any, stack: Stack) -> Any:
+    """Of a service beside the jobs', over REST."""
+    options = {"api_endpoint": stack.url}
+    return kind(transport="rest", credentials=AnonymousCredentials(), client_options=options)
+
+
 @pytest.fixture
 def start(tmp_path: Path) -> Callable[..., Any]:
     return functools.partial(run_stack, tmp_path)

@@ -1,20 +1,13 @@
 """JobService as the official REST client sees it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 from google.api_core import exceptions
 
-from .conftest import PARENT, Stack, container, run_stack
-
-
-@pytest.fixture(scope="module")
-def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """One stack for all the calls that start no job."""
-    with run_stack(tmp_path_factory.mktemp("idle")) as running:
-        yield running
+from .conftest import PARENT, Stack, container
 
 
 def accepted() -> dict[str, Any]:
@@ -111,6 +104,7 @@ POOL = "jobSpec.workerPoolSpecs.0"
         (f"{POOL}.containerSpec.env", [{"name": "A=B"}], "'A=B' cannot be the name"),
         (f"{POOL}.containerSpec.args", ["x" * 100_001], "at most 100000 characters in total, found 100001"),
         (f"{POOL}.replicaCount", "many", "replicaCount"),
+        (POOL, {"pythonPackageSpec": {"packageUris": ["gs://b/t.tar.gz", "https://x/t"]}}, "package_uris[1]: expected gs://BUCKET/OBJECT"),
         ("jobSpec.baseOutputDirectory", {"outputUriPrefix": "/tmp"}, "expected gs://BUCKET/PATH, found '/tmp'"),
         ("jobSpec.tensorboard", "projects/p/locations/l/tensorboards/1", "needs job_spec.service_account"),
         ("jobSpec.scheduling.timeout", "an hour", "timeout"),

@@ -18,15 +18,10 @@ from google.cloud.aiplatform_v1.services.model_service import ModelServiceClient
 from tests.stack.gcloud import gcloud_of
 from tests.stack.waiting import wait_until
 
-from .conftest import PARENT, Stack
+from .conftest import PARENT, Stack, client
 
 MODEL, ENDPOINT = f"{PARENT}/models/cats", f"{PARENT}/endpoints/live"
 pytestmark = pytest.mark.slow  # the client first asks after an operation when a second has passed
-
-
-def client(kind: Any, stack: Stack) -> Any:
-    options = {"api_endpoint": stack.url}
-    return kind(transport="rest", credentials=AnonymousCredentials(), client_options=options)
 
 
 def upload(models: Any, *, image: str = "serving", **where: str) -> None:
@@ -42,15 +37,13 @@ def served_by(version: str, deployed_id: str = "", **resources: Any) -> dict[str
     }
 
 
-@pytest.fixture
-def models(stack: Stack) -> Any:
+def with_model(stack: Stack) -> Any:
     found = client(ModelServiceClient, stack)
     upload(found, model_id="cats")
     return found
 
 
-@pytest.fixture
-def endpoints(stack: Stack, models: Any) -> Any:
+def with_endpoint(stack: Stack) -> Any:
     service = client(EndpointServiceClient, stack)
     request = {"parent": PARENT, "endpoint": {"display_name": "live"}, "endpoint_id": "live"}
     operation = service.create_endpoint(request=request)
@@ -58,6 +51,22 @@ def endpoints(stack: Stack, models: Any) -> Any:
         service.get_endpoint(name=ENDPOINT)
     assert operation.result().name.endswith("/endpoints/live")
     return service
+
+
+@pytest.fixture
+def models(stack: Stack) -> Any:
+    return with_model(stack)
+
+
+@pytest.fixture
+def endpoints(stack: Stack, models: Any) -> Any:
+    return with_endpoint(stack)
+
+
+@pytest.fixture(scope="module")
+def unchanged(idle: Stack) -> tuple[Any, Any]:
+    """Models and endpoints of a stack where every deployment is refused."""
+    return with_model(idle), with_endpoint(idle)
 
 
 def deploy(endpoints: Any, deployed: dict[str, Any], **split: int) -> Any:
@@ -130,8 +139,9 @@ def test_what_is_deployed_or_has_traffic_stays(models: Any, endpoints: Any) -> N
     ],
 )  # fmt: skip
 def test_what_cannot_be_deployed_is_refused(
-    models: Any, endpoints: Any, deployed: dict[str, Any], split: dict[str, int], fault: str
+    unchanged: tuple[Any, Any], deployed: dict[str, Any], split: dict[str, int], fault: str
 ) -> None:
+    models, endpoints = unchanged
     if "dogs" in deployed["model"]:
         upload(models, image="", model_id="dogs")
     with pytest.raises((exceptions.BadRequest, exceptions.NotFound), match=fault):
@@ -139,7 +149,8 @@ def test_what_cannot_be_deployed_is_refused(
     assert not endpoints.get_endpoint(name=ENDPOINT).deployed_models
 
 
-def test_ids_masks_and_etags_that_are_wrong_are_refused(endpoints: Any) -> None:
+def test_ids_masks_and_etags_that_are_wrong_are_refused(unchanged: tuple[Any, Any]) -> None:
+    _, endpoints = unchanged
     with pytest.raises(exceptions.BadRequest, match=r"(?s)endpoint_id: .*endpoint\.display_name: "):
         endpoints.create_endpoint(request={"parent": PARENT, "endpoint": {}, "endpoint_id": "Live"})
     again = {"parent": PARENT, "endpoint": {"display_name": "x"}, "endpoint_id": "live"}
@@ -155,11 +166,8 @@ def test_ids_masks_and_etags_that_are_wrong_are_refused(endpoints: Any) -> None:
 def test_a_deployment_ends_in_the_next_stack(start: Callable[..., AbstractContextManager[Stack]]) -> None:
     with contextlib.ExitStack() as running:
         stack = running.enter_context(start())
-        upload(client(ModelServiceClient, stack), model_id="cats")
-        endpoints = client(EndpointServiceClient, stack)
-        request = {"parent": PARENT, "endpoint": {"display_name": "live"}, "endpoint_id": "live"}
-        endpoints.create_endpoint(request=request).result()
-        begun = deploy(endpoints, served_by("1", "11"), _0=100).operation.name
+        with_model(stack)
+        begun = deploy(with_endpoint(stack), served_by("1", "11"), _0=100).operation.name
         running.close()
         again = client(EndpointServiceClient, running.enter_context(start()))
         wait_until(lambda: again.get_operation({"name": begun}).done)

@@ -1,7 +1,6 @@
 """What a job names must exist in the service, as far as the stack is given it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -9,15 +8,15 @@ import pytest
 
 from trainstack.jobs.resource.machines import REGIONS, machine_types_from
 
-from .conftest import PARENT, ROOT, Stack
+from .conftest import PARENT, ROOT, Stack, run_stack
 
 MACHINES = machine_types_from(ROOT / "functions" / "policy.yaml")
 SPEC = "job_spec.worker_pool_specs[0]"
 
 
-@pytest.fixture
-def knowing(start: Callable[..., AbstractContextManager[Stack]]) -> Iterator[Stack]:
-    with start(machines=MACHINES) as stack:
+@pytest.fixture(scope="module")
+def knowing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with run_stack(tmp_path_factory.mktemp("knowing"), machines=MACHINES) as stack:
         yield stack
 
 
@@ -66,9 +65,9 @@ def test_every_machine_of_the_shipped_policy_is_accepted_with_its_accelerators(k
     assert refusal(knowing, machineSpec=machine("ct5lp-hightpu-4t", topology="2x2"))[0] == 200
 
 
-def test_a_stack_without_a_catalogue_accepts_every_well_formed_machine(stack: Stack) -> None:
-    assert refusal(stack, machineSpec=machine("x9-standard-4", "NVIDIA_TESLA_T4", 3))[0] == 200
-    assert "expected a name such as" in refusal(stack, machineSpec=machine("n1 standard 4"))[1]
+def test_a_stack_without_a_catalogue_accepts_every_well_formed_machine(idle: Stack) -> None:
+    assert refusal(idle, machineSpec=machine("x9-standard-4", "NVIDIA_TESLA_T4", 3))[0] == 200
+    assert "expected a name such as" in refusal(idle, machineSpec=machine("n1 standard 4"))[1]
 
 
 @pytest.mark.parametrize(
@@ -80,30 +79,30 @@ def test_a_stack_without_a_catalogue_accepts_every_well_formed_machine(stack: St
     ],
 )  # fmt: skip
 def test_accounts_buckets_and_networks_that_cannot_be_are_refused(
-    stack: Stack, more: dict[str, Any], fault: str
+    idle: Stack, more: dict[str, Any], fault: str
 ) -> None:
-    status, message = refusal(stack, more=more)
+    status, message = refusal(idle, more=more)
     assert status == 400
     assert fault in message
 
 
-def test_disks_of_other_types_and_sizes_are_refused_together(stack: Stack) -> None:
-    status, message = refusal(stack, diskSpec={"bootDiskType": "floppy", "bootDiskSizeGb": 1})
+def test_disks_of_other_types_and_sizes_are_refused_together(idle: Stack) -> None:
+    status, message = refusal(idle, diskSpec={"bootDiskType": "floppy", "bootDiskSizeGb": 1})
     assert status == 400
     assert "boot_disk_type: expected one of pd-ssd" in message
     assert "boot_disk_size_gb: expected 100 to 64000, found 1" in message
 
 
 @pytest.mark.parametrize("key", ["k", "projects/p/locations/europe-west1/keyRings/r/cryptoKeys/k"])
-def test_a_key_has_its_full_name_and_the_region_of_the_job(stack: Stack, key: str) -> None:
+def test_a_key_has_its_full_name_and_the_region_of_the_job(idle: Stack, key: str) -> None:
     body = {"displayName": "d", "jobSpec": {}, "encryptionSpec": {"kmsKeyName": key}}
-    answer = httpx.post(f"{stack.url}/v1/{PARENT}/customJobs", json=body)
+    answer = httpx.post(f"{idle.url}/v1/{PARENT}/customJobs", json=body)
     assert "encryption_spec.kms_key_name: " in answer.json()["error"]["message"]
 
 
-def test_a_region_that_does_not_exist_is_refused(stack: Stack) -> None:
+def test_a_region_that_does_not_exist_is_refused(idle: Stack) -> None:
     sentence = "Permission denied on 'locations/mars-north1' (or it may not exist)."
-    assert refusal(stack, "projects/p1/locations/mars-north1") == (403, sentence)
+    assert refusal(idle, "projects/p1/locations/mars-north1") == (403, sentence)
 
 
 def test_the_regions_are_those_of_the_sdk() -> None:

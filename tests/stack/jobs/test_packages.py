@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.api_core.exceptions import BadRequest
 
 from . import studies
 from .conftest import PREBUILT, WAYS, Stack, container, package, way_of
@@ -187,39 +186,27 @@ def test_an_unreadable_package_fails_the_job_with_the_replica_and_the_reason(
     assert "t.tar.gz" in "".join(stack.texts(job.name, "workerpool0-0"))
 
 
-def test_a_module_that_is_not_in_the_packages_fails_the_job(start: Callable[..., Any]) -> None:
-    with start() as stack:
-        app = wheel(stack.buckets / "b", "demo_app", code="")
-        job = stack.submit(package(f"gs://b/{app}", module="demo_absent"))
-        assert "status of 1." in stack.ended(job.name).error.message
-        assert "No module named demo_absent" in stack.texts(job.name, "workerpool0-0")[-1]
+def test_a_module_that_is_not_in_the_packages_fails_the_job(stack: Stack) -> None:
+    app = wheel(stack.buckets / "b", "demo_app", code="")
+    job = stack.submit(package(f"gs://b/{app}", module="demo_absent"))
+    assert "status of 1." in stack.ended(job.name).error.message
+    assert "No module named demo_absent" in stack.texts(job.name, "workerpool0-0")[-1]
 
 
-def test_a_prebuilt_container_runs_a_command_and_without_one_has_nothing_to_run(
-    start: Callable[..., Any],
-) -> None:
-    with start() as stack:
-        job = stack.submit(container("-c", "print('here')", image=PREBUILT, command=["python"]))
-        assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
-        assert stack.texts(job.name, "workerpool0-0") == ["here"]
-        for words in ((), ("--flag",)):
-            idle = stack.submit(container(*words, image=PREBUILT))
-            assert "Worker pool 0 has nothing to run" in stack.ended(idle.name).error.message
+def test_a_prebuilt_container_runs_a_command_and_without_one_has_nothing_to_run(stack: Stack) -> None:
+    job = stack.submit(container("-c", "print('here')", image=PREBUILT, command=["python"]))
+    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+    assert stack.texts(job.name, "workerpool0-0") == ["here"]
+    for words in ((), ("--flag",)):
+        idle = stack.submit(container(*words, image=PREBUILT))
+        assert "Worker pool 0 has nothing to run" in stack.ended(idle.name).error.message
 
 
-def test_packages_are_objects_of_a_bucket(start: Callable[..., Any]) -> None:
-    with start() as stack, pytest.raises(BadRequest, match=r"package_uris\[1\]: expected gs://BUCKET/OBJECT"):
-        stack.submit(package("gs://b/t.tar.gz", "https://example.com/t.tar.gz", module="m"))
-
-
-def test_trials_run_packages_with_their_parameters_as_flags(start: Callable[..., Any]) -> None:
-    with start() as stack:
-        app = wheel(stack.buckets / "b", "demo_app", code=REPORT + "report(x, 1)")
-        pool = package(f"gs://b/{app}", module="demo_app", args=("--mine=1",))
-        job = study(
-            stack, "", job_spec={"worker_pool_specs": [pool]}, max_trial_count=1, parallel_trial_count=1
-        )
-        done = studies.ended(stack, job.name)
-        assert done.state.name == "JOB_STATE_SUCCEEDED", done
-        (trial,) = done.trials
-        assert trial.final_measurement.metrics[0].value == pytest.approx(trial.parameters[0].value)
+def test_trials_run_packages_with_their_parameters_as_flags(stack: Stack) -> None:
+    app = wheel(stack.buckets / "b", "demo_app", code=REPORT + "report(x, 1)")
+    pool = package(f"gs://b/{app}", module="demo_app", args=("--mine=1",))
+    job = study(stack, "", job_spec={"worker_pool_specs": [pool]}, max_trial_count=1, parallel_trial_count=1)
+    done = studies.ended(stack, job.name)
+    assert done.state.name == "JOB_STATE_SUCCEEDED", done
+    (trial,) = done.trials
+    assert trial.final_measurement.metrics[0].value == pytest.approx(trial.parameters[0].value)

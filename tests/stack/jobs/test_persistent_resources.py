@@ -1,15 +1,16 @@
 """Persistent resources: their machines stay between jobs, and the jobs on them wait for no others."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 from google.api_core import exceptions
-from google.auth.credentials import AnonymousCredentials
 from google.cloud.aiplatform_v1.services.persistent_resource_service import PersistentResourceServiceClient
 from google.cloud.aiplatform_v1.types import PersistentResource
 
+from . import conftest
 from .conftest import PARENT, Stack, container
 
 pytestmark = pytest.mark.slow  # the client first asks after an operation when a second has passed
@@ -23,10 +24,7 @@ def resource(count: int = 1, machine: str = "n1-standard-4", **more: Any) -> Per
     return PersistentResource({"resource_pools": [pool], **more})
 
 
-def client_of(stack: Stack) -> PersistentResourceServiceClient:
-    return PersistentResourceServiceClient(
-        transport="rest", credentials=AnonymousCredentials(), client_options={"api_endpoint": stack.url}
-    )
+client_of = functools.partial(conftest.client, PersistentResourceServiceClient)
 
 
 @pytest.fixture
@@ -107,10 +105,10 @@ def test_a_job_that_does_not_fit_is_refused_with_every_reason(
     ],
 )
 def test_an_impossible_one_is_refused(
-    client: PersistentResourceServiceClient, resource_id: str, fields: dict[str, Any], reason: str
+    idle: Stack, resource_id: str, fields: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(exceptions.GoogleAPICallError, match=reason):
-        create(client, resource_id, **fields)
+        create(client_of(idle), resource_id, **fields)
 
 
 def test_it_is_there_after_a_restart_with_its_machines_and_jobs(start: Callable[..., Any]) -> None:

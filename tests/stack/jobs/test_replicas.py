@@ -36,22 +36,22 @@ SERVICE = [
 
 
 @pytest.fixture(params=WAYS, ids=way_of)
-def stack(start: Callable[..., Any], request: pytest.FixtureRequest) -> Iterator[Stack]:
+def each_way(start: Callable[..., Any], request: pytest.FixtureRequest) -> Iterator[Stack]:
     with start(**request.param) as running:
         yield running
 
 
-def test_a_job_succeeds_and_its_service_lines_are_in_order(stack: Stack) -> None:
-    job = stack.submit(container("print=hello"))
+def test_a_job_succeeds_and_its_service_lines_are_in_order(each_way: Stack) -> None:
+    job = each_way.submit(container("print=hello"))
     assert job.state.name == "JOB_STATE_PENDING"
-    ended = stack.ended(job.name)
+    ended = each_way.ended(job.name)
     assert ended.state.name == "JOB_STATE_SUCCEEDED"
     assert ended.create_time <= ended.start_time <= ended.end_time == ended.update_time
-    assert stack.service_lines(job.name) == SERVICE
-    entries = stack.logged(job.name)
+    assert each_way.service_lines(job.name) == SERVICE
+    entries = each_way.logged(job.name)
     assert len({entry["insertId"] for entry in entries}) == len(entries)
     assert [entry["timestamp"] for entry in entries] == sorted(entry["timestamp"] for entry in entries)
-    texts = stack.texts(job.name)
+    texts = each_way.texts(job.name)
     assert (
         texts.index("Job is preparing.")
         < texts.index("hello")
@@ -60,18 +60,20 @@ def test_a_job_succeeds_and_its_service_lines_are_in_order(stack: Stack) -> None
 
 
 def test_a_replica_has_the_variables_of_service_image_and_job_and_none_of_ours(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
+    each_way: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_OF_THE_HOST", "leaked")
-    (stack.buckets / "b").mkdir()
+    (each_way.buckets / "b").mkdir()
     env = [{"name": "OUT", "value": "$(AIP_MODEL_DIR)x"}, {"name": "FROM_IMAGE", "value": "overridden"}]
-    job = stack.submit(container("tell", env=env), base_output_directory={"output_uri_prefix": "gs://b/out"})
-    stack.ended(job.name)
-    told = stack.told(job.name)
+    job = each_way.submit(
+        container("tell", env=env), base_output_directory={"output_uri_prefix": "gs://b/out"}
+    )
+    each_way.ended(job.name)
+    told = each_way.told(job.name)
     found = told["environ"]
     root = found.pop("TRAINMASTER_GCS_ROOT", None)
     assert (root is None) == (told["cwd"] == "/app")
-    assert root in {None, str(stack.buckets)}
+    assert root in {None, str(each_way.buckets)}
     assert set(found) == {
         "CLOUD_ML_JOB_ID", "CLOUD_ML_PROJECT_ID", "CLUSTER_SPEC", "AIP_MODEL_DIR", "AIP_CHECKPOINT_DIR",
         "AIP_TENSORBOARD_LOG_DIR", "GREETING", "FROM_IMAGE", "OUT", "PATH", "HOME", "TMPDIR", "LANG", MARK,
@@ -125,13 +127,13 @@ def test_both_replicas_are_of_one_group_of_pytorch_unless_their_own_env_says_oth
     assert (worker["MASTER_PORT"], worker["WORLD_SIZE"]) == ("10", "9")
 
 
-def test_buckets_are_files_also_one_made_while_the_replica_runs(stack: Stack) -> None:
-    job = stack.submit(container("write=made-by-it/deep/object", "wait=made-later/object", "print=seen"))
-    stack.until(job.name, lambda job: job.state.name == "JOB_STATE_RUNNING")
-    (stack.buckets / "made-later").mkdir()
-    (stack.buckets / "made-later" / "object").touch()
-    assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
-    assert (stack.buckets / "made-by-it" / "deep" / "object").read_text() == "workerpool0-0"
+def test_buckets_are_files_also_one_made_while_the_replica_runs(each_way: Stack) -> None:
+    job = each_way.submit(container("write=made-by-it/deep/object", "wait=made-later/object", "print=seen"))
+    each_way.until(job.name, lambda job: job.state.name == "JOB_STATE_RUNNING")
+    (each_way.buckets / "made-later").mkdir()
+    (each_way.buckets / "made-later" / "object").touch()
+    assert each_way.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
+    assert (each_way.buckets / "made-by-it" / "deep" / "object").read_text() == "workerpool0-0"
     assert not Path("/gcs").exists()
 
 
@@ -139,12 +141,12 @@ def test_buckets_are_files_also_one_made_while_the_replica_runs(stack: Stack) ->
     ("program", "repair"), [("no-such-program", ""), ("--steps=2", ": args replace the image's CMD")]
 )
 def test_a_program_that_is_not_there_fails_the_job_with_the_shells_status(
-    stack: Stack, program: str, repair: str
+    each_way: Stack, program: str, repair: str
 ) -> None:
-    job = stack.submit(container(command=[program]))
-    ended = stack.ended(job.name)
+    job = each_way.submit(container(command=[program]))
+    ended = each_way.ended(job.name)
     assert "The replica workerpool0-0 exited with a non-zero status of 127." in ended.error.message
-    (text,) = stack.texts(job.name, "workerpool0-0")
+    (text,) = each_way.texts(job.name, "workerpool0-0")
     assert text.startswith(f"{program!r}: executable file not found in $PATH{repair}")
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import httpx
 import pytest
 from google.api_core import exceptions
-from google.auth.credentials import AnonymousCredentials
 from google.cloud.aiplatform_v1.services.metadata_service import MetadataServiceClient
 from google.cloud.aiplatform_v1.services.model_service import ModelServiceClient
 from google.cloud.aiplatform_v1.services.pipeline_service import PipelineServiceClient
@@ -18,15 +17,10 @@ from google.cloud.aiplatform_v1.types import TrainingPipeline
 from tests.stack.waiting import wait_until
 from trainstack.vertex.resources.pipelines import CUSTOM_TASK
 
-from .conftest import PARENT, Stack, container
+from .conftest import PARENT, Stack, client, container
 
 STORE = f"{PARENT}/metadataStores/default"
 FULL = {"display_name": "m", "container_spec": {"image_uri": "serving"}}
-
-
-def client(kind: Any, stack: Stack) -> Any:
-    options = {"api_endpoint": stack.url}
-    return kind(transport="rest", credentials=AnonymousCredentials(), client_options=options)
 
 
 @pytest.fixture
@@ -99,10 +93,10 @@ def test_a_pipeline_fails_with_its_job_and_without_a_model(stack: Stack, models:
         ({"training_task_inputs": {"workers": 1}}, "Unknown name 'workers'"),
     ],
 )  # fmt: skip
-def test_what_a_pipeline_cannot_do_here_is_refused(stack: Stack, more: dict[str, Any], fault: str) -> None:
-    (stack.buckets / "b").mkdir()
+def test_what_a_pipeline_cannot_do_here_is_refused(idle: Stack, more: dict[str, Any], fault: str) -> None:
+    (idle.buckets / "b").mkdir(exist_ok=True)
     with pytest.raises(exceptions.BadRequest, match=fault):
-        client(PipelineServiceClient, stack).create_training_pipeline(
+        client(PipelineServiceClient, idle).create_training_pipeline(
             parent=PARENT, training_pipeline=pipeline("print=x", **more)
         )
 

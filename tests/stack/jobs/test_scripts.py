@@ -114,7 +114,6 @@ print("the package is", found and found.origin, "with", found and sorted(found.s
 """
 
 
-@pytest.mark.parametrize("stack", WAYS, indirect=True, ids=way_of)
 @pytest.mark.parametrize(
     ("image", "files", "place"),
     [

@@ -42,7 +42,11 @@ def test_trials_are_filled_as_the_service_fills_them(stack: Stack) -> None:
 
 
 def test_a_trial_without_its_metric_is_infeasible_and_the_first_one_ends_the_job(stack: Stack) -> None:
-    done = ended(stack, study(stack, "report(x, 1, tag='acc')", parallel_trial_count=1).name)
+    spec: dict[str, object] = {"decay_curve_stopping_spec": {}}
+    job = study(stack, "report(x, 1, tag='acc')", spec=spec, parallel_trial_count=1)
+    done = ended(stack, job.name)
+    (said,) = [entry for entry in stack.logged(job.name, "service") if entry["severity"] == "WARNING"]
+    assert "decay_curve_stopping_spec" in said["textPayload"], "what has no effect here is in the log"
     assert done.state.name == "JOB_STATE_FAILED"
     assert [trial.state.name for trial in done.trials] == ["INFEASIBLE"]
     assert "'accuracy'; it reported ['acc']" in done.trials[0].infeasible_reason
@@ -89,20 +93,11 @@ def test_a_finished_grid_of_failures_below_the_limit_is_a_success_without_a_best
         "algorithm": "GRID_SEARCH",
         "parameters": [{"parameter_id": "x", "discrete_value_spec": {"values": [1, 2]}}],
     }
-    done = ended(stack, study(stack, "sys.exit(3)", spec=spec, max_failed_trial_count=3).name)
+    done = ended(stack, study(stack, "report(x, 1); sys.exit(3)", spec=spec, max_failed_trial_count=3).name)
     assert done.state.name == "JOB_STATE_SUCCEEDED"
     assert [trial.state.name for trial in done.trials] == ["INFEASIBLE"] * 2
-    assert not any(trial.final_measurement for trial in done.trials)
-
-
-def test_a_failed_trial_keeps_its_measurements_and_has_no_final_one(stack: Stack) -> None:
-    done = ended(
-        stack, study(stack, "report(x, 1); sys.exit(3)", max_trial_count=1, parallel_trial_count=1).name
-    )
-    (trial,) = done.trials
-    assert trial.state.name == "INFEASIBLE"
-    assert [one.step_count for one in trial.measurements] == [1]
-    assert "final_measurement" not in trial
+    assert [one.step_count for trial in done.trials for one in trial.measurements] == [1, 1]
+    assert not any("final_measurement" in trial for trial in done.trials)
 
 
 def test_every_metric_of_a_study_has_its_final_value_and_is_followed_to_its_own_goal(stack: Stack) -> None:
@@ -118,12 +113,3 @@ def test_every_metric_of_a_study_has_its_final_value_and_is_followed_to_its_own_
     for trial in done.trials:
         final = {metric.metric_id: metric.value for metric in trial.final_measurement.metrics}
         assert final == {"accuracy": 3, "loss": 2}
-
-
-def test_a_setting_of_a_study_without_effect_is_in_its_log(stack: Stack) -> None:
-    spec: dict[str, object] = {"decay_curve_stopping_spec": {}}
-    job = study(stack, "report(x, 1)", spec=spec, max_trial_count=1, parallel_trial_count=1)
-    assert "decay_curve_stopping_spec" in job.study_spec
-    ended(stack, job.name)
-    (said,) = [entry for entry in stack.logged(job.name, "service") if entry["severity"] == "WARNING"]
-    assert "decay_curve_stopping_spec" in said["textPayload"]

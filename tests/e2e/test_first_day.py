@@ -16,7 +16,7 @@ from trainstack.project import project_number
 from .project import ENDED, ROOT, Project, eventually, running_project
 
 PROJECT = "e2e-first-day"
-NO_GPUS = {"stockouts": [{"region": "us-central1", "resource": "NVIDIA_L4"}]}
+NO_GPUS = {"name": "s", "at": "vertex.jobs", "kind": "stockout", "match": "us-central1/NVIDIA_L4"}
 EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 ADDRESS = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
 
@@ -55,9 +55,9 @@ def find_details(text: str, project: Project) -> set[str]:
 
 @pytest.mark.slow(seconds=30)
 def test_a_day_saves_what_the_services_have_and_ctrl_c_ends_every_run(tmp_path: Path) -> None:
-    output, fixtures, quota = tmp_path / "out", tmp_path / "days", tmp_path / "quota.json"
-    quota.write_text(json.dumps(NO_GPUS))
-    arguments = ("--tick-s", "2", "--quota", str(quota))
+    output, fixtures, plan = tmp_path / "out", tmp_path / "days", tmp_path / "plan.json"
+    plan.write_text(json.dumps(NO_GPUS))
+    arguments = ("--tick-s", "2", "--injections", str(plan))
     with running_project(tmp_path / "state", *arguments, project=PROJECT) as project:
         take_day_until_capacity_is_missing(project, fixtures, output)
         states = [record["state"] for record in project.records().values()]

@@ -86,7 +86,7 @@ async def running(folder: Path) -> AsyncIterator[Stack]:
 
         async with every_service(
             folder, deployed_grants(PROJECT, ["vision"]), before=judged, images=lambda: {PROGRAM: IMAGE},
-            write_log=found.entries.extend, grace_s=1.0, mounts="environment",
+            write_log=found.entries.extend, grace_s=1.0, links=True,
         ) as services:  # fmt: skip
             found.urls = services.urls
             yield found

@@ -1,20 +1,17 @@
-"""Replica slots on this machine, persistent resources, and a region's quotas and stockouts: parsed from JSON or YAML values, then applied.
+"""Replica slots on this machine, persistent resources, and a region's quotas: parsed from JSON or YAML values, then applied.
 
 quotas:
   us-central1: {NVIDIA_TESLA_T4: 2, n1-*: 8, replicas: 10, spot: {NVIDIA_TESLA_T4: 0}}
-stockouts:
-  - {region: us-central1, resource: NVIDIA_L4, spot: true, times: 2}
 
 A resource is an accelerator type, a glob of machine types, or `replicas`. Any other resource is unlimited.
 """
 
 import asyncio
-import difflib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from google.cloud.aiplatform_v1.types.accelerator_type import AcceleratorType
 from google.cloud.aiplatform_v1.types.custom_job import CustomJobSpec, Scheduling
@@ -22,7 +19,7 @@ from google.cloud.aiplatform_v1.types.custom_job import CustomJobSpec, Schedulin
 from trainstack.errors import ApiError, InvalidArgumentError, Status
 from trainstack.injections.active import JOBS, Injection, InjectionKind, Injections
 from trainstack.jobs.resource.job import VertexJob
-from trainstack.jobs.resource.machines import REGIONS, Message
+from trainstack.jobs.resource.machines import Message
 from trainstack.reading import Reading
 
 
@@ -140,15 +137,12 @@ def resource_name(job: VertexJob) -> str:
 
 
 REPLICAS = "replicas"
-_SPOT, _STANDARD = "spot", "standard"
+SPOT, STANDARD = "spot", "standard"
 _MACHINE_FIELDS = ("machine_type", "accelerator_type", "accelerator_count", "tpu_topology")
 NAME_MAX_CHARS = 200
 """Of a region and of a resource, which are globs: matching one takes time that grows with the square of its length."""
-PLACE_FIELDS = ("region", "resource", "spot")
 _OF_MACHINES = (InjectionKind.STOCKOUT, InjectionKind.HOLD_QUEUED, InjectionKind.HOLD_PENDING)
 """What happens while the service looks for a job's machines."""
-_OF_QUOTA = "quota-stockout-"
-"""With it begin the names of the injections that a quota document's stockouts are."""
 _METRIC = "aiplatform.googleapis.com/custom_model_training_"
 
 
@@ -162,12 +156,8 @@ class QuotaLimit:
     most: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Quota:
-    """A parsed document."""
-
-    limits: tuple[QuotaLimit, ...] = ()
-    stockouts: tuple[Injection, ...] = ()
+Quota: TypeAlias = tuple[QuotaLimit, ...]
+"""A parsed document."""
 
 
 def is_spot(spec: Message) -> bool:
@@ -192,7 +182,7 @@ def subjects_of(job: Holder) -> tuple[str, ...]:
 
     Of machines and accelerators `us-central1/NVIDIA_L4`, and with `/spot` or `/standard` behind it.
     """
-    kind = _SPOT if is_spot(job.spec) else _STANDARD
+    kind = SPOT if is_spot(job.spec) else STANDARD
     machines = [pool.machine_spec for pool in job.spec.worker_pool_specs if pool.replica_count]
     resources = [machine.machine_type for machine in machines] + [*map(_accelerator_of, machines)]
     places = [f"{job.location}/{resource}" for resource in dict.fromkeys(filter(None, resources))]
@@ -227,91 +217,43 @@ def quota_from(document: object) -> Quota:
         InvalidArgumentError: with every fault, each with its path.
     """
     reading = Reading()
-    whole = reading.mapping(document, "$", known=("quotas", "stockouts"))
+    whole = reading.mapping(document, "$", known=("quotas",))
     quotas = reading.mapping(whole.get("quotas", {}), "$.quotas")
-    limits = [
+    limits = tuple(
         limit
         for region, region_limits in quotas.items()
         for limit in _limits(reading, region, region_limits, f"$.quotas.{region}")
-    ]
-    listed = whole.get("stockouts", [])
-    reading.expect(isinstance(listed, list), "$.stockouts", "a list", listed)
-    stockouts = [
-        _stockout(reading, stockout, index)
-        for index, stockout in enumerate(listed if isinstance(listed, list) else [])
-    ]
+    )
     if reading.wrong:
         raise InvalidArgumentError(*reading.wrong)
-    return Quota(limits=tuple(limits), stockouts=tuple(stockouts))
+    return limits
 
 
 def _limits(reading: Reading, region: str, limits: object, path: str) -> Iterator[QuotaLimit]:
     resources = dict(reading.mapping(limits, path))
-    on_spot = reading.mapping(resources.pop(_SPOT, {}), f"{path}.{_SPOT}")
-    for spot, where, named in ((False, path, resources), (True, f"{path}.{_SPOT}", on_spot)):
+    on_spot = reading.mapping(resources.pop(SPOT, {}), f"{path}.{SPOT}")
+    for spot, where, named in ((False, path, resources), (True, f"{path}.{SPOT}", on_spot)):
         for name, most in named.items():
             reading.expect(
                 len(name) <= NAME_MAX_CHARS, where, f"names of at most {NAME_MAX_CHARS} characters", name
             )
             if name.isupper() and name not in AcceleratorType.__members__:
-                reading.wrong.append(_no_accelerator(name, f"{where}.{name}", f"n1-* or {REPLICAS}"))
+                reading.wrong.append(no_accelerator(name, f"{where}.{name}", f"n1-* or {REPLICAS}"))
             yield QuotaLimit(
                 region=region, resource=name, spot=spot, most=reading.count(most, f"{where}.{name}")
             )
 
 
-def _stockout(reading: Reading, value: object, index: int) -> Injection:
-    path = f"$.stockouts[{index}]"
-    row: Mapping[str, Any] = reading.mapping(value, path, known=(*PLACE_FIELDS, "times"))
-    if (times := row.get("times")) is not None:
-        reading.count(times, f"{path}.times")
-    match = match_of_place(reading, row, path)
-    return Injection(
-        name=f"{_OF_QUOTA}{index}", at=JOBS, kind=InjectionKind.STOCKOUT, match=match, times=times
-    )
-
-
-def match_of_place(reading: Reading, row: Mapping[str, Any], path: str) -> str:
-    """The `match` of an injection into the jobs of a region and resource, both globs, and of spot or standard machines."""
-    for name in ("region", "resource"):
-        given = row.get(name, "*")
-        fits = isinstance(given, str) and len(given) <= NAME_MAX_CHARS
-        reading.expect(fits, f"{path}.{name}", f"a glob of at most {NAME_MAX_CHARS} characters", given)
-    region = str(row.get("region", "*"))[:NAME_MAX_CHARS]
-    if isinstance(row.get("region"), str) and not any(fnmatchcase(name, region) for name in REGIONS):
-        near = difflib.get_close_matches(region, sorted(REGIONS), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ", for example us-central1 or europe-*."
-        reading.wrong.append(f"{path}.region: Vertex AI has no region {region!r}{hint}")
-    spot, resource = row.get("spot"), str(row.get("resource", "*"))[:NAME_MAX_CHARS]
-    reading.expect(spot is None or isinstance(spot, bool), f"{path}.spot", "true or false", spot)
-    # An injection into the jobs of what no job can request would never strike.
-    if resource == REPLICAS:
-        reading.wrong.append(
-            f"{path}.resource: expected an accelerator or a machine type, found {resource!r}; "
-            "leave it out to match every job."
-        )
-    if resource.isupper() and not any(fnmatchcase(name, resource) for name in AcceleratorType.__members__):
-        reading.wrong.append(_no_accelerator(resource, f"{path}.resource", "NVIDIA_* or n1-*"))
-    kind = "*" if spot is None else _SPOT if spot else _STANDARD
-    return f"{region}/{resource}/{kind}"
-
-
-def _no_accelerator(name: object, path: str, or_like: str) -> str:
+def no_accelerator(name: object, path: str, or_like: str) -> str:
+    """The fault of a document that names an unknown one."""
     return f"{path}: Vertex AI has no accelerator named {name!r}; expected a name like NVIDIA_TESLA_T4, {or_like}."
 
 
 class Supply:
-    """The supply of one stack's regions: quotas, and what injections do to jobs. Stockouts of a quota document are injections."""
+    """The supply of one stack's regions: quotas, and what injections do to jobs. Accepted jobs outlive a change of the quota."""
 
-    def __init__(self, quota: Quota | None = None, injections: Injections | None = None) -> None:
-        self.injections = injections or Injections()
-        self.put(quota or Quota())
-
-    def put(self, quota: Quota) -> None:
-        """Replace the quotas and stockouts. Accepted jobs stay; every stockout's count restarts."""
-        self.quota = quota
-        former = [name for name in self.injections.names if name.startswith(_OF_QUOTA)]
-        self.injections.change(quota.stockouts, former)
+    def __init__(self, quota: Quota = (), injections: Injections | None = None) -> None:
+        self.quota, self.injections = quota, injections or Injections()
 
     def refuse_over_quota(self, job: Holder, *, going: Iterable[Holder]) -> None:
         """Refuse a job, or a persistent resource, for which those that there are, `going`, leave too little, or that an injection refuses.
@@ -323,7 +265,7 @@ class Supply:
         here = [other for other in going if other.location == region and is_spot(other.spec) == spot]
         exceeded = [
             limit.resource
-            for limit in self.quota.limits
+            for limit in self.quota
             if limit.region == region and limit.spot == spot and _exceeds(limit, job, here)
         ]
         if not exceeded and self.strike(job, InjectionKind.OVER_QUOTA):

@@ -89,7 +89,7 @@ class ServiceContext:
     Attributes:
         project: the project's id.
         write_log: writes jobs' log entries.
-        supply: each region's quotas and stockouts.
+        supply: each region's quotas, and the injections into jobs.
         grants: as which accounts a caller's jobs may run; None for any.
         here: what jobs may name, in any region.
     """

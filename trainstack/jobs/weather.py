@@ -9,15 +9,20 @@ weather:
 """
 
 import asyncio
+import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
+
+from google.cloud.aiplatform_v1.types.accelerator_type import AcceleratorType
 
 from trainstack.errors import InvalidArgumentError
 from trainstack.injections.active import JOBS, Injection, Injections
 from trainstack.injections.plan import injection_from
-from trainstack.jobs.capacity import PLACE_FIELDS, match_of_place
+from trainstack.jobs.capacity import NAME_MAX_CHARS, REPLICAS, SPOT, STANDARD, no_accelerator
+from trainstack.jobs.resource.machines import REGIONS
 from trainstack.reading import Reading
 
 MAX_ENTRIES = 1000
@@ -76,7 +81,9 @@ def schedule_from(document: object) -> Schedule:
 
 def _entry(reading: Reading, value: object, path: str) -> Entry | None:
     settings = ("kind", "times", "probability", "seconds")
-    row: Mapping[str, Any] = reading.mapping(value, path, known=("from", "to", *PLACE_FIELDS, *settings))
+    row: Mapping[str, Any] = reading.mapping(
+        value, path, known=("from", "to", "region", "resource", "spot", *settings)
+    )
     if not isinstance(value, dict):
         return None
     from_s, to_s = _seconds(row.get("from", "0 s")), _seconds(row.get("to"))
@@ -87,9 +94,34 @@ def _entry(reading: Reading, value: object, path: str) -> Entry | None:
         reading.expect(None in (from_s, to_s), f"{path}.to", "a time after `from`", row.get("to"))
     fields = {name: row[name] for name in settings if name in row}
     name = _NAME + path.removeprefix("$.weather[").removesuffix("]")
-    match = match_of_place(reading, row, path)
+    match = _match_of_place(reading, row, path)
     injection = injection_from(reading, {"name": name, "at": JOBS, "match": match, **fields}, path)
     return Entry(from_s=from_s or 0.0, to_s=to_s or 0.0, injection=injection) if injection else None
+
+
+def _match_of_place(reading: Reading, row: Mapping[str, Any], path: str) -> str:
+    """The `match` of an injection into the jobs of a region and resource, both globs, and of spot or standard machines."""
+    for name in ("region", "resource"):
+        given = row.get(name, "*")
+        fits = isinstance(given, str) and len(given) <= NAME_MAX_CHARS
+        reading.expect(fits, f"{path}.{name}", f"a glob of at most {NAME_MAX_CHARS} characters", given)
+    region = str(row.get("region", "*"))[:NAME_MAX_CHARS]
+    if isinstance(row.get("region"), str) and not any(fnmatchcase(name, region) for name in REGIONS):
+        near = difflib.get_close_matches(region, sorted(REGIONS), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ", for example us-central1 or europe-*."
+        reading.wrong.append(f"{path}.region: Vertex AI has no region {region!r}{hint}")
+    spot, resource = row.get("spot"), str(row.get("resource", "*"))[:NAME_MAX_CHARS]
+    reading.expect(spot is None or isinstance(spot, bool), f"{path}.spot", "true or false", spot)
+    # An injection into the jobs of what no job can request would never strike.
+    if resource == REPLICAS:
+        reading.wrong.append(
+            f"{path}.resource: expected an accelerator or a machine type, found {resource!r}; "
+            "leave it out to match every job."
+        )
+    if resource.isupper() and not any(fnmatchcase(name, resource) for name in AcceleratorType.__members__):
+        reading.wrong.append(no_accelerator(resource, f"{path}.resource", "NVIDIA_* or n1-*"))
+    kind = "*" if spot is None else SPOT if spot else STANDARD
+    return f"{region}/{resource}/{kind}"
 
 
 def _seconds(text: object) -> float | None:

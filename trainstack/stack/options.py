@@ -13,7 +13,7 @@ from trainstack.stack.errors import BadOptionsError
 
 if TYPE_CHECKING:
     from trainstack.jobs.capacity import Quota
-    from trainstack.vertex import IsolationChoice, MountChoice, RuntimeChoice
+    from trainstack.vertex import IsolationChoice, RuntimeChoice
 
 DEFAULT_PROJECT = "trainmaster-local"
 DEFAULT_REGION = "us-central1"
@@ -33,7 +33,7 @@ class StackOptions:
     that must be free; None keeps the last stack's ports if they are free. `isolation`: whether the services refuse
     accounts what they have no permission for, and replicas are confined. `registry`: whether to run an image
     registry too. `tick_s` replaces the schedules' cron by an interval in seconds. `injections` take effect
-    once everything has started. `quota` has each region's limits for jobs; None for no limits.
+    once everything has started. `quota` has each region's limits for jobs, none by default.
     """
 
     state: Path = DEFAULT_STATE
@@ -43,7 +43,6 @@ class StackOptions:
     region: str = DEFAULT_REGION
     port_base: int | None = None
     isolation: "IsolationChoice" = "enforced"
-    mounts: "MountChoice" = "auto"
     runtime: "RuntimeChoice" = "process"
     registry: bool = False
     capacity: int | None = None
@@ -51,7 +50,7 @@ class StackOptions:
     tick_s: float | None = None
     backoff: Backoff = field(default_factory=Backoff)
     injections: InjectionPlan = field(default_factory=InjectionPlan)
-    quota: "Quota | None" = None
+    quota: "Quota" = ()
 
     def check(self) -> None:
         """Raises `BadOptionsError` with every fault."""
@@ -75,7 +74,7 @@ def injections_of(path: Path) -> InjectionPlan:
 
 
 def quota_of(path: Path) -> "Quota":
-    """The quotas and stockouts in a file, JSON or YAML. Raises `BadOptionsError`."""
+    """The quotas in a file, JSON or YAML. Raises `BadOptionsError`."""
     # Here, so that `down` starts at once.
     from trainstack.errors import InvalidArgumentError
     from trainstack.jobs.capacity import quota_from

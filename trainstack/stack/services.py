@@ -107,7 +107,6 @@ class RunningServices:
             images=images,
             write_log=lambda entries: asyncio.to_thread(self.logging.write, entries),
             project=options.project,
-            mounts=options.mounts,
             isolation=options.isolation,
             runtime=options.runtime,
             registry=self.registry,

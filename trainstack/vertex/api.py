@@ -61,7 +61,7 @@ def application(
         return JSONResponse({})
 
     async def put_quota(request: Request) -> Response:
-        supply.put(quota_from(await read_fields(request)))
+        supply.quota = quota_from(await read_fields(request))
         return JSONResponse({})
 
     async def play_weather(request: Request) -> Response:

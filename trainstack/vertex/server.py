@@ -39,7 +39,6 @@ from trainstack.tuning.service import TRIALS, TuningService, TuningStore
 from trainstack.vertex.api import application
 from trainstack.vertex.resources.rest import SURFACE, Resources
 
-MountChoice = Literal["auto", "private", "environment"]
 RuntimeChoice = Literal["process", "container"]
 IsolationChoice = Literal["enforced", "none"]
 
@@ -56,7 +55,7 @@ class Jobs:
         images: gives source trees by image URI, for each job. Tags and digests are not compared.
         write_log: writes batches of log entries, in order.
         project: the project's id; its number is derived from it.
-        mounts: whether replicas get a private root; `auto` if this machine allows it.
+        links: whether links stand for a replica's private root even if this machine allows one.
         isolation: `enforced` shows a replica only this machine's programs and the buckets of its account.
         runtime: whether a replica is a process of this machine or a container of its built image.
         registry: `host:port` on loopback that replaces every registry; empty to use only podman's store.
@@ -64,7 +63,7 @@ class Jobs:
         grace_s: seconds from SIGTERM to SIGKILL for a replica.
         guard: supervises the replicas' processes; None for a new guard.
         injections: shared with other emulators.
-        quota: the regions' quotas and stockouts; None for no limits.
+        quota: the regions' limits; none by default.
         machines: the service's machine types; empty to accept every well-formed name.
         tokens: identify the principals of requests; None makes every request the local user's.
         grants: decide what accounts may call, and as which accounts their jobs may run; None allows everything.
@@ -77,7 +76,7 @@ class Jobs:
     images: Callable[[], Mapping[str, Path]]
     write_log: WriteLog
     project: str = "local-project"
-    mounts: MountChoice = "auto"
+    links: bool = False
     isolation: IsolationChoice = "none"
     runtime: RuntimeChoice = "process"
     registry: str = ""
@@ -85,7 +84,7 @@ class Jobs:
     grace_s: float = 30.0
     guard: ProcessGuard | None = None
     injections: Injections = field(default_factory=Injections)
-    quota: Quota | None = None
+    quota: Quota = ()
     machines: MachineTypes = field(default_factory=dict)
     tokens: Tokens | None = None
     grants: Grants | None = None
@@ -98,7 +97,7 @@ class Jobs:
         """Open the store, detect what the machine allows, and resume unfinished jobs.
 
         Raises:
-            RuntimeError: private mounts or containers are required and this machine does not allow them.
+            RuntimeError: isolation or containers are required and this machine does not allow them.
         """
         machine = await asyncio.to_thread(self._machine)
         shared = ServiceContext(
@@ -182,11 +181,7 @@ class Jobs:
 
     def _processes(self, state: Path, buckets: Path) -> Processes:
         if self.isolation == "none":
-            return Processes(buckets=buckets, private=_has_private_mounts(self.mounts), grace_s=self.grace_s)
-        if self.mounts == "environment":
-            raise RuntimeError(
-                "isolation=enforced needs buckets under /gcs: leave out mounts=environment, or use isolation=none"
-            )
+            return Processes(buckets=buckets, private=not (self.links or obstacle()), grace_s=self.grace_s)
         if reason := obstacle():
             raise RuntimeError(
                 f"isolation=enforced, but replicas cannot be isolated from this machine: {reason}. "
@@ -207,15 +202,3 @@ class Jobs:
 def serve(jobs: Jobs, *, port: int = 0) -> AbstractContextManager[str]:
     """Run a JobService in a separate thread until the block ends; yields its URL."""
     return in_thread(lambda: serving(jobs, port=port))
-
-
-def _has_private_mounts(choice: MountChoice) -> bool:
-    if choice == "environment":
-        return False
-    reason = obstacle()
-    if choice == "private" and reason:
-        raise RuntimeError(
-            f"mounts=private, but replicas cannot have namespaces on this machine: {reason}. "
-            "Or use mounts=environment (buckets are then under $TRAINMASTER_GCS_ROOT)."
-        )
-    return not reason

@@ -20,7 +20,7 @@ from google.cloud.aiplatform_v1.types import CustomJob
 
 from trainstack.jobs.runners.log import WriteLog
 from trainstack.sandbox.probe import obstacle
-from trainstack.vertex import IsolationChoice, Jobs, MountChoice, serve
+from trainstack.vertex import IsolationChoice, Jobs, serve
 
 collect_ignore = [] if shutil.which("gcloud") else ["test_gcloud.py"]
 
@@ -139,11 +139,11 @@ def package(
 WAYS: list[Way] = (
     [
         {"isolation": "enforced"},
-        {"isolation": "none", "mounts": "private"},
-        {"isolation": "none", "mounts": "environment"},
+        {"isolation": "none"},
+        {"isolation": "none", "links": "links"},
     ]
     if not obstacle()
-    else [{"isolation": "none", "mounts": "environment"}]
+    else [{"isolation": "none", "links": "links"}]
 )
 """The ways in which this machine can run replicas."""
 
@@ -157,7 +157,6 @@ def way_of(way: Way) -> str:
 def run_stack(
     directory: Path,
     *,
-    mounts: MountChoice = "auto",
     isolation: IsolationChoice = "none",
     grace_s: float = 2.0,
     images: Mapping[str, Path] | None = None,
@@ -172,7 +171,6 @@ def run_stack(
         images=lambda: {PROGRAM: IMAGES / "program", **(images or {})},
         write_log=write_log or entries.extend,
         project="p1",
-        mounts=mounts,
         isolation=isolation,
         grace_s=grace_s,
         **more,

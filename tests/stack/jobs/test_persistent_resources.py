@@ -10,6 +10,8 @@ from google.api_core import exceptions
 from google.cloud.aiplatform_v1.services.persistent_resource_service import PersistentResourceServiceClient
 from google.cloud.aiplatform_v1.types import PersistentResource
 
+from tests.stack.injections.conftest import ask
+
 from . import conftest
 from .conftest import PARENT, Stack, container
 
@@ -56,8 +58,9 @@ def test_it_is_made_resized_and_deleted_by_operations(client: PersistentResource
 def test_a_job_starts_on_its_machines_while_the_region_has_none_left(
     stack: Stack, client: PersistentResourceServiceClient
 ) -> None:
-    quota = {"quotas": {"us-central1": {"n1-*": 1}}, "stockouts": [{}]}
+    quota = {"quotas": {"us-central1": {"n1-*": 1}}}
     httpx.put(f"{stack.url}/emulator/v1/quota", json=quota, timeout=60).raise_for_status()
+    ask(stack.url, {"name": "s", "at": "vertex.jobs", "kind": "stockout"})
     name = create(client).result(timeout=30).name
     with pytest.raises(exceptions.TooManyRequests):
         stack.submit(container("print=x"))

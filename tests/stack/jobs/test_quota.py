@@ -7,6 +7,7 @@ import httpx
 import pytest
 from google.api_core.exceptions import TooManyRequests
 
+from tests.stack.injections.conftest import ask
 from trainstack.errors import InvalidArgumentError
 from trainstack.jobs.capacity import quota_from
 
@@ -71,8 +72,9 @@ def test_a_study_needs_quota_for_the_trials_that_run_together(start: Start) -> N
 
 
 def test_a_stockout_ends_the_job_before_it_ran_and_strikes_as_often_as_it_says(start: Start) -> None:
-    stockouts = [{"region": "us-*", "resource": "NVIDIA_TESLA_T4", "spot": False, "times": 1}]
-    with start(quota=quota_from({"stockouts": stockouts})) as stack:
+    with start() as stack:
+        match = "us-*/NVIDIA_TESLA_T4/standard"
+        ask(stack.url, {"name": "s", "at": "vertex.jobs", "kind": "stockout", "match": match, "times": 1})
         other = stack.submit(container("print=x"))
         spot = stack.submit(gpus("print=x"), scheduling=SPOT)
         struck = stack.ended(stack.submit(gpus("print=x")).name)
@@ -100,26 +102,12 @@ def test_quota_is_raised_while_the_service_runs(stack: Stack) -> None:
 
 def test_every_fault_of_a_document_is_reported_with_its_path() -> None:
     with pytest.raises(InvalidArgumentError) as refused:
-        quota_from(
-            {
-                "quotas": {"r": {"replicas": -1, "spot": {"n1-*": "many"}}},
-                "stockouts": [
-                    {"region": 1, "time": 2, "spot": "yes"},
-                    {"resource": "replicas"},
-                    {"resource": "NVIDIA_T4"},
-                    {"resource": "NVIDIA_*"},
-                ],
-                "limits": {},
-            }
-        )
+        quota_from({"quotas": {"r": {"replicas": -1, "spot": {"n1-*": "many"}}}, "limits": {}})
     paths = {line.partition(": ")[0] for line in str(refused.value).splitlines()}
-    assert paths == {
-        "$.limits", "$.quotas.r.replicas", "$.quotas.r.spot.n1-*", "$.stockouts[0].region",
-        "$.stockouts[0].time", "$.stockouts[0].spot", "$.stockouts[1].resource", "$.stockouts[2].resource",
-    }  # fmt: skip
+    assert paths == {"$.limits", "$.quotas.r.replicas", "$.quotas.r.spot.n1-*"}
 
 
 def test_a_glob_that_is_longer_than_any_resource_is_refused() -> None:
     """Python takes above 20 s to read one of 30,000 brackets."""
     with pytest.raises(InvalidArgumentError, match="at most 200 characters"):
-        quota_from({"quotas": {"r": {"[" * 30_000: 1}}, "stockouts": [{"resource": "[" * 30_000}]})
+        quota_from({"quotas": {"r": {"[" * 30_000: 1}}})

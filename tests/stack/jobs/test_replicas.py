@@ -210,7 +210,7 @@ if len(WAYS) > 1:
         start: Callable[..., Any],
     ) -> None:
         before = sorted(Path("/").iterdir())
-        with start(mounts="private") as stack:
+        with start() as stack:
             job = stack.submit(container("show=/data/note.txt"))
             assert stack.ended(job.name).state.name == "JOB_STATE_SUCCEEDED"
             assert stack.texts(job.name, "workerpool0-0") == ["a note"]

@@ -140,16 +140,6 @@ def test_no_trial_of_a_tuning_starts_while_its_jobs_are_held(stack: Stack) -> No
     assert ended(stack, held.name).state.name == "JOB_STATE_SUCCEEDED"
 
 
-def test_stockouts_of_the_quota_are_injections_with_accounts(stack: Stack) -> None:
-    for document in ({"stockouts": [{"region": "us-*"}, {"spot": True}]}, {"stockouts": [{"times": 3}]}):
-        httpx.put(f"{stack.url}/emulator/v1/quota", json=document, timeout=60).raise_for_status()
-    assert stack.ended(stack.submit(container("print=x")).name).error.code == 8
-    shown = httpx.get(f"{stack.url}{PATH}", timeout=60).json()["injections"]
-    assert [(one["name"], one["kind"], one["struck"]) for one in shown] == [
-        ("quota-stockout-0", "stockout", 1)
-    ]
-
-
 def test_weather_changes_when_its_time_comes_and_ends_by_itself(stack: Stack) -> None:
     entries = [
         {"to": "2 s", "kind": "hold_pending"},
@@ -232,6 +222,10 @@ def test_every_fault_of_a_schedule_is_reported_at_once() -> None:
         (
             {"weather": [{"to": "1 s", "kind": "stockout", "region": "us-centrall"}]},
             "$.weather[0].region: Vertex AI has no region 'us-centrall'; did you mean 'us-central1'?",
+        ),
+        (
+            {"weather": [{"to": "1 s", "kind": "stockout", "resource": "NVIDIA_T4"}]},
+            "$.weather[0].resource: Vertex AI has no accelerator named 'NVIDIA_T4'; expected a name like",
         ),
         ([], "$: expected a mapping"),
     ],

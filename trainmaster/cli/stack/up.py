@@ -85,13 +85,6 @@ class _KeepsWords(click.Command):
     help="whether jobs and functions are refused what their accounts have no permission for, and jobs are kept from this machine",
 )
 @click.option(
-    "--mounts",
-    type=click.Choice(["auto", "private", "environment"]),
-    default="auto",
-    show_default=True,
-    help="where a replica finds the buckets: under /gcs, or under $TRAINMASTER_GCS_ROOT",
-)
-@click.option(
     "--runtime",
     type=click.Choice(["process", "container"]),
     default="process",
@@ -135,7 +128,7 @@ class _KeepsWords(click.Command):
     "--quota",
     type=Path,
     metavar="FILE",
-    help="each region's quotas and stockouts for jobs, JSON or YAML; default: no limits",
+    help="each region's quotas for jobs, JSON or YAML; default: no limits",
 )
 @click.option(
     "--console",

@@ -15,7 +15,6 @@ import asyncio
 import base64
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs
 
@@ -79,21 +78,15 @@ _NO_KEYS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _State:
-    grants: Grants
-    tokens: Tokens
-
-
 def application(grants: Grants, tokens: Tokens | None = None) -> ASGIApp:
     """The ASGI application. `generateAccessToken` issues tokens from the stack's `tokens`."""
-    state = _State(grants=grants, tokens=tokens or Tokens())
+    known = tokens or Tokens()
 
     async def answer(request: Request) -> Response:
-        return JSONResponse(await _answer_call(state, request))
+        return JSONResponse(await _answer_call(grants, known, request))
 
     async def answer_taken(request: Request) -> Response:
-        return JSONResponse(await _answer_taken_grants(state.grants, request))
+        return JSONResponse(await _answer_taken_grants(grants, request))
 
     calls = Starlette(
         routes=[
@@ -106,8 +99,8 @@ def application(grants: Grants, tokens: Tokens | None = None) -> ASGIApp:
             DeniedError: _answer_denial,
         },
     )
-    authenticated = Authenticated(calls, state.tokens)
-    refresh = Route(_OAUTH_PATH, _refreshing(state.tokens), methods=["POST"])
+    authenticated = Authenticated(calls, known)
+    refresh = Route(_OAUTH_PATH, _refreshing(known), methods=["POST"])
     return LoopbackOnly(Starlette(routes=[refresh, Mount("/", authenticated)]))
 
 
@@ -126,8 +119,8 @@ async def _answer_taken_grants(grants: Grants, request: Request) -> dict[str, ob
     return grants.taken_grants()
 
 
-async def _answer_call(state: _State, request: Request) -> dict[str, object]:
-    grants, member = state.grants, caller().member
+async def _answer_call(grants: Grants, tokens: Tokens, request: Request) -> dict[str, object]:
+    member = caller().member
     if not _HOSTS.fullmatch(request.headers.get("host", "")):
         raise HTTPException(404)
     name, _, verb = request.path_params["path"].partition(":")
@@ -147,9 +140,9 @@ async def _answer_call(state: _State, request: Request) -> dict[str, object]:
             permitted = grants.permitted(member, asked, resource)
             return {"permissions": permitted} if permitted else {}
         case "POST", "generateAccessToken" if match := _ACCOUNT.fullmatch(name):
-            return _token(state, member, match[1], await _body(request))
+            return _token(grants, tokens, match[1], await _body(request))
         case "POST", "signBlob" if match := _ACCOUNT.fullmatch(name):
-            return await _signed_blob(state, member, match[1], await _body(request))
+            return await _signed_blob(grants, tokens, match[1], await _body(request))
         case _:
             raise HTTPException(404)
 
@@ -210,40 +203,41 @@ def _policy(grants: Grants, member: str, resource: str) -> dict[str, object]:
     return grants.policy(resource)
 
 
-def _token(state: _State, member: str, email: str, body: dict[str, object]) -> dict[str, object]:
-    grants = state.grants
+def _token(grants: Grants, tokens: Tokens, email: str, body: dict[str, object]) -> dict[str, object]:
     scope = body.get("scope")
     lifetime = _LIFETIME.fullmatch(str(body.get("lifetime") or f"{LIFETIME_MOST_S}s"))
     if not isinstance(scope, list) or not scope:
         raise InvalidArgumentError("scope is required: a list of OAuth 2.0 scopes.")
     if lifetime is None or not 0 < int(lifetime[1]) <= LIFETIME_MOST_S:
         raise InvalidArgumentError(f"lifetime {body['lifetime']!r}: expected 1s to {LIFETIME_MOST_S}s.")
-    _require_on_account(grants, member, _TOKEN_PERMISSION, email)
+    _require_on_account(grants, _TOKEN_PERMISSION, email)
     lifetime_s = int(lifetime[1])
     try:
-        token = state.tokens.issue(Principal(kind="account", name=email, email=email), lifetime_s=lifetime_s)
+        token = tokens.issue(Principal(kind="account", name=email, email=email), lifetime_s=lifetime_s)
     except TooManyTokensError as fault:
         raise ApiError(Status.RESOURCE_EXHAUSTED, str(fault)) from fault
     expires = datetime.now(UTC) + timedelta(seconds=lifetime_s)
     return {"accessToken": token, "expireTime": f"{expires:%Y-%m-%dT%H:%M:%SZ}"}
 
 
-async def _signed_blob(state: _State, member: str, email: str, body: dict[str, object]) -> dict[str, object]:
+async def _signed_blob(
+    grants: Grants, tokens: Tokens, email: str, body: dict[str, object]
+) -> dict[str, object]:
     try:
         payload = base64.b64decode(str(body.get("payload") or ""), validate=True)
     except ValueError:
         payload = b""
     if not payload:
         raise InvalidArgumentError("payload is required: the bytes to sign, in base64.")
-    _require_on_account(state.grants, member, _SIGN_PERMISSION, email)
-    signature = await asyncio.to_thread(state.tokens.keys.sign, email, payload)
+    _require_on_account(grants, _SIGN_PERMISSION, email)
+    signature = await asyncio.to_thread(tokens.keys.sign, email, payload)
     return {"keyId": "local", "signedBlob": base64.b64encode(signature).decode()}
 
 
-def _require_on_account(grants: Grants, member: str, permission: str, email: str) -> None:
+def _require_on_account(grants: Grants, permission: str, email: str) -> None:
     account = f"projects/{grants.project}/serviceAccounts/{email}"
     known = grants.knows(f"serviceAccount:{email}")
-    if not known or (grants.enforced and not grants.permitted(member, [permission], account)):
+    if not known or (grants.enforced and not grants.permitted(caller().member, [permission], account)):
         raise ApiError(Status.PERMISSION_DENIED, denial(permission))
 
 

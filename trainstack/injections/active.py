@@ -5,7 +5,7 @@ import functools
 import random
 import threading
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, TypeVar
@@ -197,12 +197,6 @@ class Injections:
         removed = [key for key in self.names if name in (None, key)]
         self.change((), removed)
         return bool(removed)
-
-    def account(self, name: str) -> InjectionAccount:
-        """A copy. Raises `KeyError` if there is no such injection."""
-        with self._lock:
-            account = self._accounts[name]
-            return replace(account, on=list(account.on))
 
     def to_json(self) -> dict[str, object]:
         """The active plan, each injection with its account."""

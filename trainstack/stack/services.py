@@ -84,7 +84,8 @@ class RunningServices:
         Raises:
             StackRefusedError: a port is taken, or the registry or Vertex AI cannot run here.
         """
-        options, state, shared = self.options, self.state, self._shared_settings
+        options, state = self.options, self.state
+        shared: dict[str, Any] = {"injections": self.injections, "tokens": self.tokens, "grants": self.grants}
         pubsub = PubSub(dir=state.folder("pubsub"), **shared)
         self.running.push_async_callback(pubsub.stop)
         self.ports["pubsub"] = self._bind("pubsub", pubsub.bind)
@@ -126,11 +127,6 @@ class RunningServices:
         self.iam_url = await self._bind_server(application(self.grants, self.tokens), "iam").start()
         await self._open_gateway()
         state.keep_ports(self.ports)
-
-    @property
-    def _shared_settings(self) -> dict[str, Any]:
-        """What every service gets."""
-        return {"injections": self.injections, "tokens": self.tokens, "grants": self.grants}
 
     async def _start_gateway(self) -> WorkloadIdentities:
         """Bind the gateway's port, which replicas' environments need; `_open_gateway` adds the services behind it."""

@@ -43,11 +43,10 @@ class TuningJobRunner(JobRunner[TuningJob]):
         save_trial: Callable[[TuningJob, TuningTrial], None],
         log: JobLog,
         metrics: Path,
-        seed: int | None = None,
     ) -> None:
-        """`save_trial` stores a changed trial; `seed` makes the search reproducible."""
+        """`save_trial` stores a changed trial."""
         super().__init__(job, save=save, log=log)
-        self._jobs, self._save_trial, self._metrics, self._seed = jobs, save_trial, metrics, seed
+        self._jobs, self._save_trial, self._metrics = jobs, save_trial, metrics
         self._failed = False
         self._exhausted = False
         self._texts: dict[str, str] = {}
@@ -91,7 +90,6 @@ class TuningJobRunner(JobRunner[TuningJob]):
             space_of(study),
             algorithm=Algorithm(study.algorithm),
             maximize=self.job.maximize,
-            seed=self._seed,
             past=past,
         )
 

@@ -15,6 +15,10 @@ def ask(url: str, *injections: dict[str, object], seed: int = 0) -> None:
 
 def account(url: str, name: str) -> dict[str, Any]:
     """The outcome of one injection."""
-    shown = httpx.get(f"{url}{PATH}", timeout=60).json()
+    return account_in(httpx.get(f"{url}{PATH}", timeout=60).json(), name)
+
+
+def account_in(shown: Any, name: str) -> dict[str, Any]:
+    """The outcome of one of the injections that are shown."""
     found: dict[str, Any] = next(each for each in shown["injections"] if each["name"] == name)
     return found

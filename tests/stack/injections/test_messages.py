@@ -16,6 +16,8 @@ from trainstack.injections.active import Struck, injected_send
 from trainstack.publisher import Message
 from trainstack.storage.injections import notification_subjects
 
+from .conftest import account_in
+
 TOPIC = "projects/p1/topics/topic-1"
 SUBSCRIPTION = "projects/p1/subscriptions/sub-1"
 
@@ -78,7 +80,7 @@ def test_a_refused_or_dropped_publish_has_published_nothing(
         publish(clients, b"a")
     publish(clients, b"b")
     assert pulled(clients, 1) == [b"b"]
-    assert injections.account("f1").on == [f"pubsub.publish {TOPIC}"]
+    assert account_in(injections.to_json(), "f1")["on"] == [f"pubsub.publish {TOPIC}"]
 
 
 @pytest.mark.parametrize("kind", ["error_after", "duplicate"])
@@ -113,10 +115,10 @@ def test_messages_are_struck_on_their_way_out(
     for batch in published:
         publish(clients, *(bytes([each]) for each in batch))
     assert b"".join(pulled(clients, len(arrived))) == arrived
-    assert {each.rpartition("#")[0] for each in injections.account("f1").on} == {
+    assert {each.rpartition("#")[0] for each in account_in(injections.to_json(), "f1")["on"]} == {
         f"pubsub.deliver {SUBSCRIPTION}"
     }
-    assert injections.account("f1").struck == fields["times"]
+    assert account_in(injections.to_json(), "f1")["struck"] == fields["times"]
 
 
 def test_a_stream_is_refused_when_it_is_opened(clients: PubsubClients, injections: Injections) -> None:

@@ -204,7 +204,8 @@ def change_of(name: str) -> str:
 
 def is_settled(resource: Message) -> bool:
     """Whether its change had its time."""
-    return datetime.now(UTC) - resource.update_time.ToDatetime(tzinfo=UTC) >= timedelta(seconds=CHANGING_S)
+    changed: datetime = resource.update_time.ToDatetime(tzinfo=UTC)
+    return datetime.now(UTC) - changed >= timedelta(seconds=CHANGING_S)
 
 
 def touched(resource: Message) -> Message:

@@ -40,13 +40,11 @@ class TuningJobRunner(JobRunner[TuningJob]):
         *,
         jobs: JobService,
         save: Callable[[TuningJob], None],
-        save_trial: Callable[[TuningJob, TuningTrial], None],
         log: JobLog,
         metrics: Path,
     ) -> None:
-        """`save_trial` stores a changed trial."""
         super().__init__(job, save=save, log=log)
-        self._jobs, self._save_trial, self._metrics = jobs, save_trial, metrics
+        self._jobs, self._metrics = jobs, metrics
         self._failed = False
         self._exhausted = False
         self._texts: dict[str, str] = {}
@@ -204,9 +202,7 @@ class TuningJobRunner(JobRunner[TuningJob]):
         return self._metrics / self.job.job_id / trial.id
 
     def _keep_trial(self, trial: TuningTrial) -> None:
-        job = self.job.with_trial(trial)
-        self._save_trial(job, trial)
-        self.job = job
+        self._keep(self.job.with_trial(trial))
 
 
 def _failure(job: VertexJob, trial: TuningTrial) -> str:

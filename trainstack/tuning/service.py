@@ -1,8 +1,8 @@
 """Tuning jobs: what their calls do beyond those of all jobs."""
 
 import asyncio
-import contextlib
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from trainstack.jobs.collection import Collection, JobStore, ServiceContext
 from trainstack.jobs.resource.job import VertexJob
 from trainstack.jobs.runners.log import JobLog
 from trainstack.jobs.service import JobService
-from trainstack.sqlite import Database, DiskFullError
+from trainstack.sqlite import Database
 from trainstack.tuning.runner import TuningJobRunner
 from trainstack.tuning.tuning_job import TuningJob, TuningTrial
 
@@ -28,13 +28,23 @@ class TuningStore(JobStore[TuningJob]):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database, TuningJob)
+        self._saved: dict[str, Mapping[str, TuningTrial]] = {}
 
-    def put_trial(self, job: TuningJob, trial: TuningTrial) -> None:
-        """Save one trial of `job`."""
-        self._database.execute(
-            "INSERT OR REPLACE INTO trials VALUES (?, ?, ?)",
-            (job.job_id, int(trial.id), trial.message.SerializeToString()),
-        )
+    def put(self, job: TuningJob) -> None:
+        """Save `job`, and of its trials those that have changed since they were last saved.
+
+        Raises:
+            DiskFullError: no room is left; what is not saved is saved with the next call.
+        """
+        saved = self._saved.get(job.job_id, {})
+        for trial in job.trials.values():
+            if saved.get(trial.id) is not trial:
+                self._database.execute(
+                    "INSERT OR REPLACE INTO trials VALUES (?, ?, ?)",
+                    (job.job_id, int(trial.id), trial.message.SerializeToString()),
+                )
+        super().put(job)
+        self._saved[job.job_id] = job.trials
 
     def jobs(self) -> list[TuningJob]:
         """Every tuning job with its trials, oldest first."""
@@ -43,10 +53,12 @@ class TuningStore(JobStore[TuningJob]):
         for job_id, message in rows:
             trial = TuningTrial(TrialMessage.pb(TrialMessage.deserialize(message)))
             trials.setdefault(job_id, {})[trial.id] = trial
+        self._saved |= trials
         return [replace(job, trials=trials.get(job.job_id, {})) for job in super().jobs()]
 
     def delete(self, job: TuningJob) -> None:
         super().delete(job)
+        self._saved.pop(job.job_id, None)
         self._database.execute("DELETE FROM trials WHERE job_id = ?", (job.job_id,))
 
 
@@ -58,7 +70,6 @@ class TuningService(Collection[TuningJob]):
     ) -> None:
         """`metrics` is the folder of the trials' metric files."""
         super().__init__(TuningJob, store, shared)
-        self._trials, self._unsaved_trials = store, set[str]()
         self._custom_jobs, self._metrics = jobs, metrics
 
     def refuse_without_room(self, job: VertexJob) -> None:
@@ -67,12 +78,7 @@ class TuningService(Collection[TuningJob]):
 
     def _runner_of(self, job: TuningJob, log: JobLog) -> TuningJobRunner:
         return TuningJobRunner(
-            job,
-            jobs=self._custom_jobs,
-            save=self._save_progress,
-            save_trial=self._save_trial,
-            log=log,
-            metrics=self._metrics,
+            job, jobs=self._custom_jobs, save=self._save_progress, log=log, metrics=self._metrics
         )
 
     async def _forget(self, job: TuningJob) -> None:
@@ -80,18 +86,3 @@ class TuningService(Collection[TuningJob]):
         for trial in job.trials.values():
             await self._custom_jobs.forget_trial(trial.job_id)
         await asyncio.to_thread(shutil.rmtree, self._metrics / job.job_id, ignore_errors=True)
-
-    def _save_trial(self, job: TuningJob, trial: TuningTrial) -> None:
-        self._unsaved_trials.add(job.job_id)
-        with contextlib.suppress(DiskFullError):
-            self._trials.put_trial(job, trial)
-            self._unsaved_trials.discard(job.job_id)
-        self._jobs.put(job)
-
-    def _save_progress(self, job: TuningJob) -> None:
-        """With its trials, if one of them found no room on a full disk."""
-        with contextlib.suppress(DiskFullError):
-            for trial in job.trials.values() if job.job_id in self._unsaved_trials else ():
-                self._trials.put_trial(job, trial)
-            self._unsaved_trials.discard(job.job_id)
-        super()._save_progress(job)

@@ -236,6 +236,6 @@ def _options(given: dict[str, Any]) -> "StackOptions":
     chosen = given | {
         "backoff": Backoff(min_s=given["retry_min_s"], max_s=given["retry_max_s"]),
         "injections": injections_of(given["injections"]) if given["injections"] else InjectionPlan(),
-        "quota": quota_of(given["quota"]) if given["quota"] else None,
+        "quota": quota_of(given["quota"]) if given["quota"] else (),
     }
     return StackOptions(**{field.name: chosen[field.name] for field in fields(StackOptions)})

@@ -4,15 +4,14 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import TypeAlias
 
 from trainstack.process.family import MARK
 from trainstack.process.output import OnLines, OutputStream, readable
-from trainstack.process.processes import Child, ProcessGuard
+from trainstack.process.processes import NUMBER_BYTES, Child, ForkedProcess, ProcessGuard
 
 FORK_DEADLINE_S = 60.0
 """How long a fork may take, with the server's start."""
@@ -21,7 +20,6 @@ ENVIRONMENT_BYTES = 48 << 10
 _ROOM = "TRAINMASTER_ROOM"
 _STOP_GRACE_S = 1.0
 _KEPT_TAIL_LINES = 30
-_NUMBER_BYTES = 8
 
 Files: TypeAlias = frozenset[tuple[Path, int, int]]
 """Path, time of the last change and size of each."""
@@ -123,7 +121,7 @@ class ForkServer:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FORK_DEADLINE_S):
                 await readable(status)
-                if number := os.read(status, _NUMBER_BYTES):
+                if number := os.read(status, NUMBER_BYTES):
                     return int.from_bytes(number)
                 if server is not None:
                     await server.wait()  # for the end of its output
@@ -144,30 +142,3 @@ def _python_files(folder: Path) -> Files:
             status = path.stat()
             paths.add((path, status.st_mtime_ns, status.st_size))
     return frozenset(paths)
-
-
-class ForkedProcess:
-    """A process whose parent is the server, as `Popen` would have it; `status` is readable when it has ended, or the server."""
-
-    def __init__(self, pid: int, status: int, stdout: IO[bytes], stderr: IO[bytes]) -> None:
-        self.pid = pid
-        self.returncode: int | None = None
-        self.stdout, self.stderr, self._status = stdout, stderr, status
-
-    def terminate(self) -> None:
-        self._send(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self._send(signal.SIGKILL)
-
-    def wait(self) -> int:
-        """The exit code; that of SIGKILL if the server ended first. Blocks until `status` is readable."""
-        if self.returncode is None:
-            number = os.read(self._status, _NUMBER_BYTES)
-            self.returncode = int.from_bytes(number, signed=True) if number else -signal.SIGKILL
-        return self.returncode
-
-    def _send(self, number: signal.Signals) -> None:
-        if self.returncode is None:
-            with contextlib.suppress(ProcessLookupError):  # it has just ended
-                os.kill(self.pid, number)

@@ -1,6 +1,7 @@
 """Starts child processes, with a watcher that survives a crash of this process."""
 
 import asyncio
+import contextlib
 import hashlib
 import itertools
 import os
@@ -13,14 +14,41 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO
 
 from trainstack.process import family
 from trainstack.process.family import CLEAN, IGNORED, MARK
 from trainstack.process.output import OnLines, Output, OutputStream, readable
 
-if TYPE_CHECKING:
-    from trainstack.process.fork_server import ForkedProcess
+NUMBER_BYTES = 8
+"""Of a process id, and of an exit code, in the pipe of a fork server."""
+
+
+class ForkedProcess:
+    """A process whose parent is the server, as `Popen` would have it; `status` is readable when it has ended, or the server."""
+
+    def __init__(self, pid: int, status: int, stdout: IO[bytes], stderr: IO[bytes]) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self.stdout, self.stderr, self._status = stdout, stderr, status
+
+    def terminate(self) -> None:
+        self._send(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._send(signal.SIGKILL)
+
+    def wait(self) -> int:
+        """The exit code; that of SIGKILL if the server ended first. Blocks until `status` is readable."""
+        if self.returncode is None:
+            number = os.read(self._status, NUMBER_BYTES)
+            self.returncode = int.from_bytes(number, signed=True) if number else -signal.SIGKILL
+        return self.returncode
+
+    def _send(self, number: signal.Signals) -> None:
+        if self.returncode is None:
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                os.kill(self.pid, number)
 
 
 class Child:

@@ -25,32 +25,17 @@ APPEARS_WITHIN_S = 90.0  # Cloud Storage FUSE keeps what it knows of a folder fo
 POLL_S = 1.0
 
 
-def checkpoint_to_continue(
-    checkpoints: Path, cluster: ClusterSpec, board: NoteBoard | None
+def agreed_checkpoint(
+    checkpoints: Path, cluster: ClusterSpec, board: NoteBoard | None, *, of_epoch: int = 0
 ) -> Checkpoint | None:
-    """The checkpoint that every replica continues from: the newest complete one that the chief sees.
+    """The newest complete checkpoint that the chief sees, for every replica: to continue from, or `of_epoch` to export.
+
+    `of_epoch` is `latest`'s. None if it was never written, or is damaged.
 
     Raises:
         Unusable: this replica does not see the chief's checkpoint: its directory is a different one.
     """
-    return _chosen_by_chief("continues", 0, checkpoints, cluster, board)
-
-
-def checkpoint_to_export(
-    checkpoints: Path, epoch: int, cluster: ClusterSpec, board: NoteBoard | None
-) -> Checkpoint | None:
-    """The checkpoint of that epoch, counted from 1, for every replica. None if it was never written, or is damaged.
-
-    Raises:
-        Unusable: as `checkpoint_to_continue`.
-    """
-    return _chosen_by_chief("exports", epoch, checkpoints, cluster, board)
-
-
-def _chosen_by_chief(
-    name: str, of_epoch: int, checkpoints: Path, cluster: ClusterSpec, board: NoteBoard | None
-) -> Checkpoint | None:
-    """The latest that the chief sees, which it tells the others by the note `name`."""
+    name = "exports" if of_epoch else "continues"
     if board is None or cluster.is_chief:
         found = latest(checkpoints, of_epoch=of_epoch, damaged=_report_damaged)
         if board is not None:

@@ -20,24 +20,15 @@ BUFFERED_EXAMPLES = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrderShare:
-    """The places that one worker takes: of every `block` those from `start` to before `stop`."""
+class Order:
+    """A share of the order of `count` examples, from place `first` on, endless: pairs of a place and an example.
+
+    The share has, of every `block` places, those from `start` to before `stop`.
+    """
 
     block: int
     start: Any  # an int or an int64 tensor
     stop: Any
-
-    def has(self, places: Any) -> Any:
-        """Which of `places`, int64 of any shape, are in the share; bool of the same shape."""
-        within = places % self.block
-        return (within >= self.start) & (within < self.stop)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Order:
-    """A share of the order of `count` examples, from place `first` on, endless: pairs of a place and an example."""
-
-    share: OrderShare
     seed: int
     count: int
     length: int
@@ -76,7 +67,9 @@ class Order:
         return tf.data.Dataset.counter(self.first // self.length)
 
     def _is_due(self, places: Any) -> Any:
-        return self.share.has(places) & (places >= self.first)
+        """Which of `places`, int64 of any shape, are in the share; bool of the same shape."""
+        within = places % self.block
+        return (within >= self.start) & (within < self.stop) & (places >= self.first)
 
     def _places_and_indices(self, number: Any) -> Any:
         """Places and examples of the share in a pass; a split smaller than the pass is repeated in it."""

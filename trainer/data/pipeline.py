@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.data.examples import Examples, batched_examples, evaluation_parts, mapped_data, size_of
-from trainer.data.order import Order, OrderShare, batches_of
+from trainer.data.order import Order, batches_of
 from trainer.events import report_event
 from trainer.faults import Unusable
 from trainer.settings.settings import TrainingSettings
@@ -46,7 +46,9 @@ class Pipeline:
         part = batch // worker.num_input_pipelines
         start = part * worker.input_pipeline_id
         return self.shuffled_batches(
-            OrderShare(block=batch, start=start, stop=start + part),
+            block=batch,
+            start=start,
+            stop=start + part,
             length=batch * steps_per_epoch,
             first=batch * (first_epoch * steps_per_epoch + first_step),
         )
@@ -99,10 +101,10 @@ class Pipeline:
     def _evaluation_parts(self) -> list[range]:
         return evaluation_parts(self._evaluated.count or 0, self.settings.batch_size, self.replicas)
 
-    def shuffled_batches(self, share: OrderShare, *, length: int, first: int) -> Any:
-        """Endless full batches of training examples: a share of their order, from place `first` on."""
+    def shuffled_batches(self, **share: Any) -> Any:
+        """Endless full batches of training examples: a share of their order, `length`, `first` and the share as Order's."""
         of, seed = self.examples, self.settings.seed
-        order = Order(share=share, seed=seed, count=of.count or 0, length=length, first=first)
+        order = Order(seed=seed, count=of.count or 0, **share)
         decode, augment = of.decode, of.augment
         self._warn_of_few_examples()
         if self.settings.cache:

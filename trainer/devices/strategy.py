@@ -129,10 +129,6 @@ def read_alone(root: Any, strategy: Any) -> Iterator[None]:
         setattr(SyncOnReadVariable, reading, by_all)
 
 
-def _tpu_address() -> str | None:
-    return next(filter(None, map(os.environ.get, TPU_VARIABLES)), None)
-
-
 def cluster_resolver(cluster: ClusterSpec, *, gpus: int = 0) -> Any:
     """TensorFlow's description of the cluster and of this process, which computes on its CPU without a number of `gpus`."""
     return tf.distribute.cluster_resolver.SimpleClusterResolver(

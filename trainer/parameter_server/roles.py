@@ -10,7 +10,6 @@ from tensorflow.python.eager import context
 
 from trainer.checkpoints.files import TrainingPosition
 from trainer.data.examples import batch_spec
-from trainer.data.order import OrderShare
 from trainer.data.pipeline import Pipeline
 from trainer.devices.strategy import claim_gpus, cluster_resolver, limit_threads
 from trainer.events import report_event
@@ -38,9 +37,10 @@ def for_worker(pipeline: Pipeline, *, workers: int, first_pass: int) -> Any:
     next element whole (OwnedMultiDeviceIterator in tensorflow/python/distribute/input_lib.py, TensorFlow 2.21).
     """
     worker = tf.cast(tf.distribute.coordinator.experimental_get_current_worker_index(), tf.int64)
-    share = OrderShare(block=workers, start=worker, stop=worker + 1)
     count = pipeline.examples.count or 0
-    return pipeline.shuffled_batches(share, length=count, first=count * first_pass)
+    return pipeline.shuffled_batches(
+        block=workers, start=worker, stop=worker + 1, length=count, first=count * first_pass
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

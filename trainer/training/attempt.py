@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from trainer.checkpoints.files import TrainingPosition, position_after
-from trainer.checkpoints.saver import Saver, checkpoint_to_continue, checkpoint_to_export
+from trainer.checkpoints.saver import Saver, agreed_checkpoint
 from trainer.checkpoints.upload import Uploads
 from trainer.data.examples import batch_spec, steps_per_epoch
 from trainer.data.pipeline import Pipeline, distributed_batches
@@ -20,7 +20,6 @@ from trainer.replicas.peers import Peers
 from trainer.replicas.preemption import Preemption
 from trainer.settings.settings import TrainingSettings
 from trainer.training.callbacks import (
-    BestEpoch,
     KeptState,
     best_epoch_of,
     checked_callbacks,
@@ -37,7 +36,7 @@ from trainer.training.metric_file import (
     missing_metrics,
 )
 from trainer.training.model import built_model
-from trainer.training.reporting import ProgressReport, plain_numbers
+from trainer.training.reporting import Progress
 from trainer.training.starting_weights import load_weights
 from trainer.training.steps import Steps
 from trainer.workload import TrainingRun
@@ -110,7 +109,8 @@ class Training:
             tf.errors.OpError: another replica is gone; the run can be started again and continues.
         """
         epochs, outputs = self.settings.epochs, self.run.outputs
-        checkpoint = checkpoint_to_continue(outputs.checkpoints.path, self.cluster, self.peers.board)
+        agreed = partial(agreed_checkpoint, outputs.checkpoints.path, self.cluster, self.peers.board)
+        checkpoint = agreed()
         place = position_after(
             checkpoint, steps_per_epoch=self.steps_per_epoch, global_batch_size=self.global_batch_size
         )
@@ -139,29 +139,27 @@ class Training:
             elif self.run.weights.exported is not None:
                 self._load_weights(model, scratch)
             done = place.epoch * self.steps_per_epoch + place.step
-            callbacks = checked_callbacks(list(self.run.workload.callbacks(self.run)))
-            best = best_epoch_of(callbacks, self._asked_best(steps.model))
+            callbacks = checked_callbacks(self.run.workload.callbacks(self.run))
+            best = best_epoch_of(callbacks, asked := self._asked_best(steps.model))
+            watched = [*([best] if asked else []), *callbacks]
             saver.best_epoch = lambda: finished_epochs_at_best(best)
-            called = self._callback_list(steps.model, callbacks, to_study)  # sets the model's history
+            called = self._callback_list(steps.model, watched)  # sets the model's history
             loop = Loop(
                 steps=steps,
                 batches=self._batches_from(place),
                 steps_per_epoch=self.steps_per_epoch,
                 callbacks=called,
-                kept=KeptState(
-                    [steps.model.history, *([best] if isinstance(best, BestEpoch) else []), *callbacks],
-                    checkpoint.callbacks if checkpoint else (),
-                ),
+                kept=KeptState([steps.model.history, *watched], checkpoint.callbacks if checkpoint else ()),
                 saver=saver,
                 preemption=Preemption(self.cluster, self.peers, done=done, finish_upload=uploads.finish),
-                best=best,
-                checkpoint_of=partial(
-                    checkpoint_to_export,
-                    outputs.checkpoints.path,
-                    cluster=self.cluster,
-                    board=self.peers.board,
+                progress=Progress(
+                    epochs=epochs,
+                    steps_per_epoch=self.steps_per_epoch,
+                    global_batch_size=self.global_batch_size,
                 ),
-                agree=partial(all_replicas_agree, self.strategy),
+                to_study=to_study,
+                best=best,
+                checkpoint_of=lambda epoch: agreed(of_epoch=epoch),
                 reads_each=self._is_needed(
                     has_hook(callbacks, "on_batch_end", "on_train_batch_end", "on_test_batch_end")
                 ),
@@ -194,19 +192,8 @@ class Training:
         """Whether any replica claims so: what reads metrics or weights takes all of them."""
         return not all_replicas_agree(self.strategy, not claim)
 
-    def _callback_list(
-        self, model: Any, of_workload: Sequence[Any], to_study: Callable[..., None]
-    ) -> Any:  # CallbackList of the model's Keras
-        kinds = keras_of(model).callbacks
-        progress = ProgressReport(
-            epochs=self.settings.epochs,
-            steps_per_epoch=self.steps_per_epoch,
-            global_batch_size=self.global_batch_size,
-        )
-        reporting = kinds.LambdaCallback(
-            on_epoch_end=lambda epoch, logs: to_study(plain_numbers(logs), epoch + 1)
-        )
-        callbacks = [progress, reporting, *of_workload]
+    def _callback_list(self, model: Any, watched: Sequence[Any]) -> Any:  # of the model's Keras
+        kinds, callbacks = keras_of(model).callbacks, [*watched]
         if self.cluster.is_chief:  # one writer; no graph, which is large and never read
             logs, profiled = str(self.run.outputs.logs.path), self.settings.profile or 0
             callbacks.append(kinds.TensorBoard(logs, write_graph=False, profile_batch=profiled))

@@ -66,38 +66,24 @@ def has_hook(callbacks: Sequence[Any], *names: str) -> bool:
     return any(method is not None and not getattr(method, "_is_default", False) for method in methods)
 
 
-class BestEpoch:
-    """The epoch after which a metric was best, so far, and was reached first.
-
-    Args:
-        monitor: the metric's name in the logs of an epoch.
-        is_higher_better: else lower is.
-    """
-
-    def __init__(self, monitor: str, *, is_higher_better: bool) -> None:
-        self.monitor, self._sign = monitor, 1 if is_higher_better else -1
-        self.best: float | None = None
-        self.best_epoch = 0
-
-    def note(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """`epoch` counts from 0. An epoch without the metric, or with one that is not a number, is not the best."""
-        value = logs.get(self.monitor, math.nan)
-        if not math.isnan(value) and (self.best is None or self._sign * (value - self.best) > 0):
-            self.best, self.best_epoch = value, epoch
-
-
 def best_epoch_of(callbacks: Sequence[Any], asked: tuple[str, bool] | None) -> Any | None:
-    """What says by its `best` and `best_epoch` which epoch is exported; None: the last one.
+    """The EarlyStopping that knows by its `best` and `best_epoch` which epoch is exported; None: the last one.
 
-    `asked` is the setting's metric and direction. Without it, that is the last EarlyStopping with
-    `restore_best_weights`, which keeps the weights in memory, where a kill loses them: the epoch's checkpoint takes
-    their place.
+    `asked` is the setting's metric and direction, for a new one that never stops. Without it, that is the last of
+    the callbacks with `restore_best_weights`, which keeps the weights in memory, where a kill loses them: the epoch's
+    checkpoint takes their place.
     """
     stopping = [callback for callback in callbacks if getattr(callback, "restore_best_weights", False)]
     for callback in stopping:
         callback.restore_best_weights = False
     if asked is not None:
-        return BestEpoch(asked[0], is_higher_better=asked[1])
+        import tensorflow as tf
+
+        metric, is_higher_better = asked
+        mode = "max" if is_higher_better else "min"
+        best = tf.keras.callbacks.EarlyStopping(metric, mode=mode, patience=math.inf)
+        best.get_monitor_value = lambda logs: logs.get(metric)  # that of Keras warns of epochs without it
+        return best
     return stopping[-1] if stopping else None
 
 

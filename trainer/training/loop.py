@@ -6,19 +6,20 @@ callback cannot stop all replicas at the same step.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from trainer.checkpoints.files import Checkpoint, TrainingPosition
 from trainer.checkpoints.saver import Saver
+from trainer.devices.strategy import all_replicas_agree
 from trainer.events import report_event
 from trainer.faults import Diverged
 from trainer.replicas.preemption import Preemption
-from trainer.training.callbacks import BestEpoch, KeptState, finished_epochs_at_best
+from trainer.training.callbacks import KeptState, finished_epochs_at_best
 from trainer.training.keras_models import optimizer_digest, variables_digest
 from trainer.training.metric_file import EVALUATED
 from trainer.training.model import fitting
-from trainer.training.reporting import Pace
+from trainer.training.reporting import Progress
 from trainer.training.steps import Steps
 
 _open: list[Any] = []
@@ -47,9 +48,9 @@ class Loop:
     `fit`; all replicas must set it at the same place. A restarted run does not continue the training then.
 
     Attributes:
+        to_study: reports the metrics after a number of epochs.
         best: what says which epoch is exported; None for the last one.
         checkpoint_of: of a number of finished epochs, the checkpoint that their evaluation saw, the same for all replicas.
-        agree: whether a claim is true on every replica.
         reads_each: callbacks of some replica get the metrics after every step.
         watches: callbacks or the optimizer may change weights and learning rate after an epoch, which is saved then.
     """
@@ -61,12 +62,12 @@ class Loop:
     kept: KeptState
     saver: Saver
     preemption: Preemption
-    best: Any | None = None
-    checkpoint_of: Callable[[int], Checkpoint | None] = lambda _: None
-    agree: Callable[[bool], bool] = bool
-    reads_each: bool = False
-    watches: bool = False
-    pace: Pace = field(default_factory=Pace)
+    progress: Progress
+    to_study: Callable[[dict[str, float], int], None]
+    best: Any | None
+    checkpoint_of: Callable[[int], Checkpoint | None]
+    reads_each: bool
+    watches: bool
 
     def run(self, place: TrainingPosition, continued: Checkpoint | None) -> dict[str, float]:
         """The metrics of the model as it is then: trained, with the weights that are to be exported.
@@ -102,7 +103,7 @@ class Loop:
         before = self._weights(), self._numbers()
         hook(*arguments)
         is_kept = not self.watches or before == (self._weights(), self._numbers())
-        if continued is not None and not self.agree(is_kept):
+        if continued is not None and not self._agree(is_kept):
             self.saver.restore(continued)
 
     def _epochs_from(
@@ -128,11 +129,11 @@ class Loop:
             if is_last or (epoch + 1) % self.steps.settings.validation_freq == 0:
                 reached |= self._evaluation_metrics(self.callbacks)
             self.saver.uploads.finish()  # what is reported is never trained again
+            self.progress.report_epoch(reached)
+            self.to_study(reached, epoch + 1)
             self.callbacks.on_epoch_end(epoch, dict(reached))
-            if isinstance(self.best, BestEpoch):
-                self.best.note(epoch, reached)
             is_kept = (weights, numbers) == (self._weights(), self._numbers())
-            if (model.stop_training and not is_saved) or (self.watches and not self.agree(is_kept)):
+            if (model.stop_training and not is_saved) or (self.watches and not self._agree(is_kept)):
                 self._save_checkpoint(epoch, self.steps_per_epoch, metrics=reached)
             self.saver.note_evaluated(reached, self.kept.changed_state())
             if model.stop_training:
@@ -161,9 +162,12 @@ class Loop:
                 f"no checkpoint of the best epoch by {self.best.monitor} is there: the last epoch's weights are exported",
                 severity="WARNING",
             )
-        if self.watches and not self.agree(weights == self._weights()):
+        if self.watches and not self._agree(weights == self._weights()):
             metrics |= self._evaluation_metrics(type(self.callbacks)())  # theirs have ended
         return metrics
+
+    def _agree(self, claim: bool) -> bool:
+        return all_replicas_agree(self.steps.model.distribute_strategy, claim)
 
     def _weights(self) -> str:
         """A digest of the weights; empty where nothing but steps changes them."""
@@ -176,7 +180,7 @@ class Loop:
     def _train_epoch(self, epoch: int, first: int, batches: Any) -> None:
         """The steps of an epoch from step `first`, and the checkpoints among and after them."""
         step = first
-        self.pace.begin(step)
+        self.progress.begin(epoch + 1, step)
         while step < self.steps_per_epoch:
             before, at_once = step, self.steps.settings.steps_per_execution
             step = min(step - step % at_once + at_once, self.steps_per_epoch)
@@ -184,8 +188,9 @@ class Loop:
             logs: dict[str, float] = {}
             with fitting(self.batches.spec):
                 self.steps.train(batches, step - before)
-                if self.reads_each or self.pace.is_due(step) or step == self.steps_per_epoch:
+                if self.reads_each or self.progress.is_due(step):
                     logs = self._finite_metrics(epoch, step)
+                    self.progress.report_step(step, logs)
             self.callbacks.on_train_batch_end(step - 1, logs)
             self._save_when_due(epoch, before, step)
             if self.steps.model.stop_training:
@@ -193,8 +198,8 @@ class Loop:
 
     def _finite_metrics(self, epoch: int, step: int) -> dict[str, float]:
         """The metrics of the epoch so far. Raises Diverged if its mean loss is not finite."""
-        metrics, mean_step_s = self.steps.read_metrics(self.pace.step_s)
-        self.pace.note_reading(step, mean_step_s)
+        metrics, mean_step_s = self.steps.read_metrics(self.progress.step_s)
+        self.progress.note_reading(step, mean_step_s)
         if not math.isfinite(loss := metrics.get("loss", 0.0)):
             raise Diverged(f"the loss is {loss} after step {step} of epoch {epoch + 1}")
         return metrics

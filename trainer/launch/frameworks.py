@@ -137,10 +137,9 @@ def variables_for(name: str, cluster: ClusterSpec, *, gpus: int = 0) -> dict[str
 
 
 def _role_faults(name: str, cluster: ClusterSpec) -> list[str]:
-    is_reduced = cluster.has_reduction_servers and cluster.trains
+    members = cluster.without_reduction_servers().members
     counts = {
-        ReplicaRole.PARAMETER_SERVER: len(cluster.members.get(ReplicaRole.PARAMETER_SERVER, ()))
-        * (not is_reduced),
+        ReplicaRole.PARAMETER_SERVER: len(members.get(ReplicaRole.PARAMETER_SERVER, ())),
         ReplicaRole.EVALUATOR: len(cluster.evaluators) or int(cluster.role is ReplicaRole.EVALUATOR),
     }
     return [

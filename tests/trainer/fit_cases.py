@@ -1,6 +1,6 @@
 """Small programs that Keras' `fit` and the trainer run: `python -m tests.trainer.fit_cases CASE MODE FOLDER`.
 
-Modes: `whole` for both of them undisturbed, `killed` and `again` for a run that ends in a hook, and its restart.
+Modes: `first` for both of them undisturbed and a run that ends its process in a hook, `again` for its restart.
 """
 
 import hashlib
@@ -180,7 +180,7 @@ def noting_loss(labels: Any, predicted: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A program; `killed` is the hook, and the number of its call, in which its process ends."""
+    """A program; `killed` is the hook, and the number of its call, in which its process ends, if it does."""
 
     keras: Any = keras_2
     optimizer: Callable[[], Any] = lambda: keras_2.optimizers.SGD(0.0625, momentum=0.5)
@@ -190,7 +190,7 @@ class Case:
     is_traced: bool = True
     normalizes: bool = False
     has_weights: bool = False
-    killed: tuple[str, int] = ("on_epoch_begin", 3)
+    killed: tuple[str, int] | None = ("on_epoch_begin", 3)
 
 
 def sgd_3(**how: Any) -> Any:
@@ -237,9 +237,6 @@ CASES = {
         optimizer=lambda: keras_2.optimizers.Adam(0.0625, use_ema=True, ema_momentum=0.9),
         callbacks=lambda keras: [scaled_weights(keras, "on_train_end")], killed=("on_train_end", 1),
     ),
-    "averages alone": Case(
-        keras=keras_3, optimizer=lambda: sgd_3(use_ema=True, ema_momentum=0.9), is_traced=False,
-    ),
     "swapped averages": Case(
         keras=keras_3, optimizer=lambda: sgd_3(use_ema=True, ema_momentum=0.9),
         callbacks=lambda keras: [keras.callbacks.SwapEMAWeights(swap_on_epoch=True)],
@@ -247,7 +244,7 @@ CASES = {
     ),
     "eager": Case(compiled=lambda: {"run_eagerly": True, "loss": noting_loss}),
     "by XLA": Case(
-        compiled=lambda: {"jit_compile": True}, callbacks=lambda keras: [unfreezing(keras)],
+        compiled=lambda: {"jit_compile": True}, callbacks=lambda keras: [unfreezing(keras)], killed=None,
     ),
     "diverging": diverging(),
     "diverging, watched": diverging(keras_2.callbacks.TerminateOnNaN()),
@@ -357,16 +354,17 @@ if __name__ == "__main__":
     _, name, mode, folder = sys.argv
     case = CASES[name]
     results: dict[str, Any] = {}
-    for part in ("calm", "fit") if mode == "whole" else ["killed"]:
-        Path(folder, part).mkdir(exist_ok=True)
-        os.chdir(Path(folder, part))
+    for part in ("calm", "fit", "killed") if mode == "first" else ("again",):
+        place = Path(folder, "killed" if part == "again" else part)
+        place.mkdir(exist_ok=True)
+        os.chdir(place)
         program = Program(case)
         if part == "fit":
             results[part] = program.fit()
-        else:
-            results[part if mode == "whole" else mode] = program.train(
-                *([end_in(case.keras, *case.killed, kills=True)] if mode == "killed" else [])
-            )
-            IS_EAGER.clear()
-            weighting.cache_clear()
-    Path(folder, f"{mode}.json").write_text(json.dumps(results))
+        elif part != "killed":
+            results[part] = program.train()
+        elif case.killed is not None:
+            program.train(end_in(case.keras, *case.killed, kills=True))
+        Path(folder, f"{mode}.json").write_text(json.dumps(results))
+        IS_EAGER.clear()
+        weighting.cache_clear()

@@ -4,6 +4,7 @@ import gc
 
 gc.disable()  # imports leave little garbage
 
+import keras  # noqa: E402, F401  # needs the line above
 import tensorboard.summary  # type: ignore[import-untyped]  # noqa: E402, F401  # needs the line above
 import tensorflow as tf  # noqa: E402
 import tensorflow_datasets as tfds  # noqa: E402

@@ -75,9 +75,8 @@ SOURCES: dict[str, Callable[[], tuple[Pipeline, list[int]]]] = {
     "kept": lambda: plain(size_bytes=99),
     "buffered": plain,
     "cached": lambda: plain(cache=True),
-    "padded, kept": lambda: padded(size_bytes=99),
     "padded, buffered": padded,
-    "padded, ragged": lambda: padded(is_ragged=True),
+    "padded, ragged": lambda: padded(size_bytes=99, is_ragged=True),
 }
 
 

@@ -17,13 +17,6 @@ from trainstack.process.ports import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 ENDS_WITHIN_S = 400
-ARGUMENTS = (
-    "--weights=random",
-    "--image_size=32",
-    "--batch_size=4",
-    "--steps_per_epoch=3",
-    "--learning_rate=0.001",
-)
 
 
 @dataclass(kw_only=True)
@@ -109,36 +102,31 @@ def cases_of(module: str, folders: pytest.TempPathFactory) -> dict[str, Any]:
 
 @dataclass(kw_only=True)
 class Runner:
-    """Starts replicas with a separate folder as their models bucket."""
+    """Starts replicas in `tree`, with the models bucket in a separate folder; `run_dir` is a run's place there."""
 
     root: Path
     data_dir: Path
+    tree: Path = ROOT
     started: list[Replica] = field(default_factory=list)
 
-    @property
-    def run_dir(self) -> Path:
-        return self.root / "buckets" / "models" / "run-1"
+    def run_dir(self, run: str = "run-1") -> Path:
+        return self.root / "buckets" / "models" / run
 
-    def start(self, *arguments: str, environment: dict[str, str], module: str = "trainer.task") -> Replica:
-        self.run_dir.parent.mkdir(parents=True, exist_ok=True)
+    def start_replica(self, *arguments: str, environment: Mapping[str, str], run: str = "run-1") -> Replica:
+        self.run_dir().parent.mkdir(parents=True, exist_ok=True)
         replica = start_replica(
             f"--data_dir={self.data_dir}",
-            *ARGUMENTS,
+            "--weights=random",
             *arguments,
-            cwd=ROOT,
-            files=self.root / str(len(self.started)),
-            environment=places("run-1", self.root / "buckets") | environment,
-            module=module,
+            cwd=self.tree,
+            files=self.root / f"{run}-{len(self.started)}",
+            environment=places(run, self.root / "buckets") | dict(environment),
         )
         self.started.append(replica)
         return replica
 
-    def start_cluster(self, *arguments: str, environment: dict[str, str]) -> list[Replica]:
-        """A chief and a worker, both with `environment`."""
-        return [
-            self.start(*arguments, environment=environment | {"TF_CONFIG": json.dumps(config)})
-            for config in two_replicas()
-        ]
+    def reap(self) -> None:
+        reap(self.started)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -164,18 +152,11 @@ def write_demo_dataset(path: Path, *options: str) -> None:
     run_to_end("demo_dataset", f"--data_dir={path}", *(options or LEAVES), folder=path, cwd=ROOT / "examples")
 
 
-@pytest.fixture(scope="module")
-def runner(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Iterator[Runner]:
-    made = Runner(root=tmp_path_factory.mktemp("run"), data_dir=data_dir)
-    yield made
-    reap(made.started)
-
-
 @pytest.fixture
 def own_runner(tmp_path: Path, horses_dir: Path) -> Iterator[Runner]:
     made = Runner(root=tmp_path, data_dir=horses_dir)
     yield made
-    reap(made.started)
+    made.reap()
 
 
 def reap(replicas: Iterable[Replica]) -> None:

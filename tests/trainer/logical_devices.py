@@ -24,6 +24,7 @@ from trainer.devices.strategy import (
     sixteen_bits,
     strategy_for,
 )
+from trainer.faults import collect_faults
 from trainer.parameter_server.roles import for_worker
 from trainer.parameter_server.steps import evaluate_in_shards
 from trainer.replicas.cluster import ClusterSpec
@@ -39,6 +40,14 @@ def strategies() -> dict[str, Any]:
         each: [name_of(found), found.num_replicas_in_sync, sixteen_bits(found, ClusterSpec())]
         for each, found in built.items()
     }
+
+
+def without_tpu() -> str:
+    """Why a machine without a TPU cannot train on one."""
+    faults: list[str] = []
+    with collect_faults(faults):
+        strategy_for(ClusterSpec(), asked=Strategy.TPU, mirrored=False)
+    return "".join(faults)
 
 
 def multi_worker() -> list[dict[str, Any]]:
@@ -89,6 +98,6 @@ if __name__ == "__main__":
     # Each device's iterator blocks a thread while it waits for the next batch; two of them may block all.
     tf.config.threading.set_inter_op_parallelism_threads(16)
     tf.config.set_logical_device_configuration(processor, [tf.config.LogicalDeviceConfiguration()] * 2)
-    cases = (strategies, multi_worker, batches)
+    cases = (strategies, multi_worker, batches, without_tpu)
     Path("cases.json").write_text(json.dumps({case.__name__: case() for case in cases}))
     end_with(0)  # as the trainer ends: TensorFlow's servers and iterators have no end that can be relied on

@@ -1,8 +1,10 @@
 """Programs of users, as small as may be: `python -m tests.trainer.programs NAME FOLDER [flags]`."""
 
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,12 +186,21 @@ def refused(folder: Path, settings: survive.TrainingSettings) -> None:
         (lambda: dense(3), good, survive.Examples(uncounted, count=90)),
     )
     trial = {"CLOUD_ML_TRIAL_ID": "5", "CLOUD_ML_HP_METRIC_FILE": str(folder / "metrics")}
-    tries = [*((case, {}) for case in cases), ((lambda: dense(3), good), trial)]
-    for (build, *splits), variables in tries:
+    evaluator = {"cluster": {"chief": ["c:1"]}, "task": {"type": "evaluator", "index": 0}}
+    other = replace(settings, reported_metrics=("loss_of_price",), job_dir=str(folder / "other"))
+    tries: Sequence[tuple[Any, ...]] = (
+        (cases[2], {"TF_CONFIG": json.dumps(evaluator)}, settings),
+        *((case, {}, settings) for case in cases),
+        ((lambda: dense(3), good), trial, settings),
+        ((lambda: dense(3), good, good), trial, settings),
+        ((lambda: dense(3, keras=keras_3), good, good), trial, settings),
+        ((lambda: dense(3, keras=keras_3), good, good), trial, other),  # after an evaluation
+    )
+    for (build, *splits), variables, asked in tries:
         data = survive.Data(training=splits[0], evaluation=splits[1] if splits[1:] else None)
         workload = survive.Workload(build=lambda _, build=build: build(), data=lambda _, data=data: data)  # type: ignore[misc]  # mypy infers no type
         try:
-            survive.attempt(workload, settings, variables)
+            survive.attempt(workload, asked, variables)
         except survive.Unusable as unusable:
             print("REFUSED", unusable)  # noqa: T201
         else:

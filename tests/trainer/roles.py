@@ -8,7 +8,10 @@ from tests.trainer.conftest import Replica, Runner
 from trainstack.process.ports import free_ports
 
 POOLS = {"chief": "workerpool0", "worker": "workerpool1", "ps": "workerpool2", "evaluator": "workerpool3"}
-TINY = ("--workload=horses_or_humans", "--image_size=32", "--batch_size=4", "--num_units=16", "--seed=3")
+TINY = (
+    "--workload=horses_or_humans", "--image_size=32", "--batch_size=4", "--num_units=16", "--seed=3",
+    "--steps_per_epoch=3", "--learning_rate=0.001",
+)  # fmt: skip
 
 
 @dataclass(kw_only=True)
@@ -40,7 +43,7 @@ class Roles:
     def start(self, role: str, *arguments: str, index: int = 0) -> Replica:
         """A replica; of a flag that is given twice the last one counts."""
         variables = self.variables(role, index)
-        return self.runner.start(*TINY, *self.arguments, *arguments, environment=variables)
+        return self.runner.start_replica(*TINY, *self.arguments, *arguments, environment=variables)
 
     def start_all(self) -> dict[str, Replica]:
         """Every replica by its name, `worker-1`."""

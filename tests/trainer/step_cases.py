@@ -216,7 +216,6 @@ def momenta(model: Any) -> list[float]:
 
 CASES: Mapping[str, Callable[[], Any]] = {
     "by fit": fitted,
-    "three at once": lambda: trained(keras_2, TrainingSettings(steps_per_execution=3)),
     "halves": lambda: trained(keras_2, halves=True),
     "warming up, three at once": lambda: trained(
         keras_2, TrainingSettings(warmup_steps=WARMUP_STEPS, steps_per_execution=3)

@@ -6,11 +6,11 @@ import select
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.trainer.conftest import ENDS_WITHIN_S, ROOT, Replica, places, reap, start_replica, two_replicas
+from tests.trainer.conftest import ENDS_WITHIN_S, ROOT, Replica, Runner, two_replicas
 
 # Convolution, batch normalization where asked, Adam: what a checkpoint must hold, in as little as that.
 # The pauses make steps last, so that tests hit them, at no cost of the processor.
@@ -62,22 +62,15 @@ WORKLOAD = image_classification(
 
 
 @dataclass(kw_only=True)
-class Small:
-    """Starts replicas of a tree that has the workload `small`; `run_dir` is the run's place in its bucket."""
+class Small(Runner):
+    """Starts replicas of a tree that has the workload `small`."""
 
-    root: Path
-    data_dir: Path
     arguments: tuple[str, ...] = ()
-    started: list[Replica] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        tree = self.root / "tree"
-        shutil.copytree(ROOT / "trainer", tree / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
-        (tree / "trainer" / "workloads" / "small.py").write_text(SMALL)
-        (self.root / "buckets" / "models").mkdir(parents=True)
-
-    def run_dir(self, run: str) -> Path:
-        return self.root / "buckets" / "models" / run
+        self.tree = self.root / "tree"
+        shutil.copytree(ROOT / "trainer", self.tree / "trainer", ignore=shutil.ignore_patterns("__pycache__"))
+        (self.tree / "trainer" / "workloads" / "small.py").write_text(SMALL)
 
     def start(
         self,
@@ -86,28 +79,15 @@ class Small:
         tf_config: dict[str, Any] | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> Replica:
-        cluster = {"TF_CONFIG": json.dumps(tf_config)} if tf_config else {}
-        replica = start_replica(
-            "--workload=small",
-            f"--data_dir={self.data_dir}",
-            "--weights=random",
-            *self.arguments,
-            *arguments,
-            cwd=self.root / "tree",
-            files=self.root / f"{run}-{len(self.started)}",
-            environment=places(run, self.root / "buckets") | cluster | dict(environment or {}),
-        )
-        self.started.append(replica)
-        return replica
+        variables = {**({"TF_CONFIG": json.dumps(tf_config)} if tf_config else {}), **(environment or {})}
+        flags = ("--workload=small", *self.arguments, *arguments)
+        return self.start_replica(*flags, environment=variables, run=run)
 
     def cluster(
         self, run: str, *arguments: str, configs: list[dict[str, Any]] | None = None
     ) -> list[Replica]:
         """A chief and a worker."""
         return [self.start(run, *arguments, tf_config=config) for config in configs or two_replicas()]
-
-    def reap(self) -> None:
-        reap(self.started)
 
 
 def statuses(replicas: list[Replica], within_s: float = ENDS_WITHIN_S) -> list[int]:

@@ -12,7 +12,6 @@ import pytest
 
 from tests.trainer.conftest import ROOT, places
 from trainer.checkpoints.files import CHIEFS_FOLDER
-from trainer.evaluator.evaluations import Evaluation, write_evaluations
 from trainer.export.manifest import manifest_of, write_manifest
 
 GOES_ON = 99
@@ -91,12 +90,6 @@ def test_an_evaluator_exits_once_no_checkpoint_is_left_to_evaluate(run_dir: Path
     assert json.loads(done.stdout)["replica"] == "evaluator-0"
 
 
-def test_the_chief_does_not_wait_for_evaluators_that_have_evaluated_the_last_epoch(run_dir: Path) -> None:
-    last = Evaluation(epoch=2, step=0, iterations=20, metrics={"loss": 0.5})
-    write_evaluations(run_dir / "logs" / "evaluator-0", [last])
-    assert restarted(run_dir, "chief").returncode == 0
-
-
 def test_a_trials_chief_reports_its_last_metrics_to_a_new_metric_file_once(run_dir: Path) -> None:
     description = json.loads((run_dir / "model" / "export.json").read_text())
     del description["files"], description["model_uri"], description["created_at"], description["schema"]
@@ -108,9 +101,3 @@ def test_a_trials_chief_reports_its_last_metrics_to_a_new_metric_file_once(run_d
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert {line["global_step"] for line in lines} == {"20"}
     assert [line["accuracy"] for line in lines if "accuracy" in line] == ["0.75"]
-
-
-def test_another_job_does_not_take_the_export_for_its_own(run_dir: Path) -> None:
-    for job_id in ("8", ""):
-        done = restarted(run_dir, "chief", CLOUD_ML_JOB_ID=job_id)
-        assert (done.returncode, done.stdout) == (GOES_ON, "")

@@ -13,7 +13,7 @@ from trainer.images.classification import ModelSpec
 from trainer.settings.setting import number, one_of, text_of, whole_number
 from trainer.settings.settings import TrainingSettings
 from trainer.survive import settings_from
-from trainer.task import Command, command_from
+from trainer.task import command_from
 from trainer.workloads import workload_named, workload_names
 from trainer.workloads.horses_or_humans import build
 
@@ -88,11 +88,10 @@ def test_settings_given_in_python_are_checked_like_flags() -> None:
     "line",
     [
         "--epochs=3 --learning_rate=1e-3 --reported_metrics=a,b --cache --image_size=48x64",
-        "--epochs 3 --learning-rate 0.001 --reported-metrics 'a, b' --cache true --image_size=48X64",
-        "--epochs=9 --epochs=3.0 --learning_rate=0.001 --reported-metrics=a,b --cache=yes --image-size=48x64",
+        "--epochs=9 --epochs 3.0 --learning-rate 0.001 --reported-metrics 'a, b' --cache true --image-size=48X64",
     ],
 )
-def test_dashes_and_underscores_and_both_forms_of_a_value_are_accepted(line: str) -> None:
+def test_dashes_and_underscores_and_both_forms_of_a_value_are_accepted_and_the_last_counts(line: str) -> None:
     command = command_from(shlex.split(line))
     settings = command.settings
     assert (settings.epochs, settings.reported_metrics, settings.cache) == (3, ("a", "b"), True)
@@ -135,29 +134,14 @@ def test_an_argument_that_cannot_be_read_is_refused(argument: str, fault: str) -
 TUNED = "--workload=horses_or_humans"
 
 
-def own_of(command: Command) -> dict[str, object]:
-    """The values of the flags that other workloads for images do not have."""
-    common = workload_named("resnet50").flags
-    return {name: value for name, value in command.flags.items() if name not in common}
-
-
-def test_a_workload_adds_flags_to_the_common_ones() -> None:
-    assert own_of(command_from([])) == {}
-    assert own_of(command_from([TUNED])) == {"momentum": 0.5, "num_units": 128}
+def test_a_workload_adds_flags_to_the_common_ones_and_an_integer_may_have_a_decimal_point() -> None:
+    own = {"momentum", "num_units"}
+    assert not own & command_from([]).flags.keys()
+    command = command_from(["--workload=resnet50", TUNED, "--num_units=64", "--num_units=512.0"])
+    assert {name: command.flags[name] for name in own} == {"momentum": 0.5, "num_units": 512}
+    assert isinstance(command.flags["num_units"], int)
     with pytest.raises(Unusable, match=r"Unknown flag '--momentun'\. Did you mean 'momentum'\?"):
         command_from([TUNED, "--momentun=0.5"])
-
-
-@pytest.mark.parametrize(
-    "workload", [[TUNED], ["--workload", "horses_or_humans"], ["--workload=resnet50", TUNED]]
-)
-def test_the_last_value_of_a_flag_counts_and_an_integer_may_have_a_decimal_point(workload: list[str]) -> None:
-    own = ["--learning_rate=0.5", "--num_units=64"]
-    appended = ["--learning_rate=0.003", "--momentum=0.0", "--num_units=512.0"]
-    command = command_from([*workload, *own, *appended])
-    assert command.flags["learning_rate"] == 0.003
-    assert own_of(command) == {"momentum": 0.0, "num_units": 512}
-    assert isinstance(command.flags["num_units"], int)
 
 
 def test_flags_of_any_workload_are_known_when_the_workload_is_not() -> None:
@@ -187,25 +171,14 @@ def test_the_workload_to_tune_refuses_other_classes_and_small_images() -> None:
     assert size == "--image_size=32x16: --workload=horses_or_humans needs at least 22 pixels a side."
 
 
-UNITS = whole_number(1, 512)
-SHIFT = whole_number()
-RATE = number(minimum=0)
-CEILING = number(maximum=1)
-KIND = one_of("relu", "tanh")
-
-
 @pytest.mark.parametrize(
     ("reads", "text", "expected"),
     [
-        (UNITS, "0", "a whole number from 1 to 512"),
-        (UNITS, "64.5", "a whole number from 1 to 512"),
-        (UNITS, "inf", "a whole number from 1 to 512"),
-        (SHIFT, "", "a whole number"),
-        (RATE, "-0.1", "a number of at least 0"),
-        (RATE, "nan", "a number of at least 0"),
-        (CEILING, "1.1", "a number of at most 1"),
-        (CEILING, "much", "a number of at most 1"),
-        (KIND, "Relu", "one of relu, tanh"),
+        *((whole_number(1, 512), text, "a whole number from 1 to 512") for text in ("0", "64.5", "inf")),
+        (whole_number(), "", "a whole number"),
+        *((number(minimum=0), text, "a number of at least 0") for text in ("-0.1", "nan")),
+        *((number(maximum=1), text, "a number of at most 1") for text in ("1.1", "much")),
+        (one_of("relu", "tanh"), "Relu", "one of relu, tanh"),
     ],
 )
 def test_a_value_out_of_bounds_is_refused_with_what_would_be_taken(

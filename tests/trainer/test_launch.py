@@ -131,7 +131,7 @@ def test_a_process_without_any_cluster_is_a_group_of_its_own() -> None:
     assert (found["RANK"], found["WORLD_SIZE"], found["MASTER_ADDR"]) == ("0", "1", "127.0.0.1")
     assert 0 < int(found["MASTER_PORT"]) < 65536
     assert told("jax", {})["JAX_NUM_PROCESSES"] == "1"
-    assert told("horovod", {}) == {}
+    assert told("horovod", {}) == {}, "a replica alone needs nothing of it"
 
 
 JAX_PROGRAM = """

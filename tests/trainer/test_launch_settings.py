@@ -120,10 +120,6 @@ def test_reduction_servers_are_no_parameter_servers(framework: str) -> None:
     assert read_variables(framework, reducers) == read_variables(framework, spec([1, 1], pool=1))
 
 
-def test_a_replica_alone_needs_nothing_of_horovod() -> None:
-    assert read_variables("horovod", spec([1])) == {}
-
-
 OF_SERVICE = {"CLOUD_ML_JOB_ID": "q1", "CLOUD_ML_TRIAL_ID": "2"}
 PLACES = [
     *(

@@ -26,6 +26,10 @@ def test_every_strategy_of_one_process_is_built_with_its_devices_and_one_kind_of
     }
 
 
+def test_a_machine_without_a_tpu_is_refused_with_the_reason(cases: dict[str, Any]) -> None:
+    assert cases["without_tpu"].startswith("--strategy=tpu: no TPU can be used here")
+
+
 def test_a_replica_of_several_computes_on_its_gpus_and_joins_them_by_nccl(
     cases: dict[str, Any],
 ) -> None:

@@ -14,7 +14,7 @@ AT_ONCE = 16  # more examples than two threads decode at the same time
 EXAMPLES, EVALUATED = 39, 9
 GLOBAL_BATCH, STEPS, TAKEN = 8, 4, 10
 WORKERS = ("1", "2")
-PADDED = ("padded, kept", "padded, buffered", "padded, ragged")
+PADDED = ("padded, buffered", "padded, ragged")
 SOURCES = ("kept", "buffered", "cached", *PADDED)
 """Where examples come from: loaded ones in memory, a buffer filled from files, decoded ones in memory."""
 

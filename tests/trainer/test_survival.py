@@ -149,7 +149,10 @@ def terminated(
     return saved
 
 
-def test_sigterm_during_an_evaluation_waits_for_the_upload_of_its_epoch(small: Small) -> None:
+def test_a_process_terminated_in_its_evaluation_and_killed_in_its_export_trains_nothing_again(
+    small: Small,
+) -> None:
+    """SIGTERM waits for the upload of the epoch; the export, and the report to a study, are the last process's."""
     pipe = hold_upload(small.run_dir("evaluating"), 1)
     arguments = ("--epochs=1", "--evaluation_step_ms=500")
     alone = small.start("evaluating", *arguments)
@@ -161,9 +164,19 @@ def test_sigterm_during_an_evaluation_waits_for_the_upload_of_its_epoch(small: S
     assert [saved_at(event) for event in alone.events("checkpoint_saved")] == [(1, 0)]
     assert [event["saved"] for event in alone.events("preempted")] == [True]
     assert alone.events("epoch_finished") == []
-    again = small.start("evaluating", "--epochs=1")
+    killed = small.start("evaluating", "--epochs=1")
+    killed.wait_until(lambda replica: replica.events("epoch_finished"))
+    killed.process.kill()
+    assert statuses([killed]) == [-signal.SIGKILL]
+    reached = killed.events("epoch_finished")[0]["metrics"]
+    path = small.root / "output.metrics"  # the container took the trial's file with it
+    trial = {"CLOUD_ML_TRIAL_ID": "3", "CLOUD_ML_HP_METRIC_FILE": str(path)}
+    again = small.start("evaluating", "--epochs=1", environment=trial)
     finished(small, "evaluating", [again])
-    assert again.events("train_progress") == []
+    assert [replica.events("train_progress") for replica in (killed, again)] == [[], []]
+    assert check_export(small.run_dir("evaluating") / "model")["metrics"] == pytest.approx(reached)
+    (reported,) = map(json.loads, path.read_text().splitlines())
+    assert (reported["global_step"], float(reported["accuracy"])) == (str(STEPS), reached["val_accuracy"])
 
 
 def number_of(path: Path) -> int:
@@ -184,23 +197,3 @@ def test_sigterm_before_the_training_ends_at_once_with_nothing_to_save(small: Sm
     worker.process.send_signal(signal.SIGTERM)
     assert statuses([worker], GRACE_S) == [143], output_tails([worker])
     assert [event["saved"] for event in worker.events("preempted")] == [False]
-
-
-def test_a_process_killed_in_its_export_exports_and_reports_the_same_when_started_again(small: Small) -> None:
-    alone = small.start("exporting", "--epochs=1")
-    alone.wait_until(lambda replica: replica.events("epoch_finished"))
-    alone.process.kill()
-    assert statuses([alone]) == [-signal.SIGKILL]
-    (manifest,) = (small.run_dir("exporting") / "checkpoints" / "chief").glob("ckpt-1.json")
-    reached = alone.events("epoch_finished")[0]["metrics"]
-    assert json.loads(manifest.read_text())["epoch"] == 1
-    path = small.root / "output.metrics"
-    trial = {"CLOUD_ML_TRIAL_ID": "3", "CLOUD_ML_HP_METRIC_FILE": str(path)}
-    again = small.start(
-        "exporting", "--epochs=1", environment=trial
-    )  # the container took the trial's file with it
-    finished(small, "exporting", [again])
-    assert again.events("train_progress") == []
-    assert check_export(small.run_dir("exporting") / "model")["metrics"] == pytest.approx(reached)
-    (reported,) = map(json.loads, path.read_text().splitlines())
-    assert (reported["global_step"], float(reported["accuracy"])) == (str(STEPS), reached["val_accuracy"])

@@ -119,7 +119,6 @@ def test_two_replicas_train_a_model_of_several_inputs_and_outputs_until_a_callba
         "inputs": {"rooms": ["float32", [None, 3]], "town": ["int64", [None]]},
         "answer": {"price": [2, 1], "is_dear": [2, 1]},
     }
-    assert run_program(LOAD, str(tmp_path / "job" / "model"), "2") == [True, True, True]
 
 
 @pytest.mark.parametrize("keras", ["2", "3"])
@@ -187,8 +186,11 @@ def test_lines_of_text_train_a_model_whose_words_are_served(tmp_path: Path) -> N
 
 def test_what_cannot_be_trained_is_refused_in_a_sentence_with_the_repair(tmp_path: Path) -> None:
     replica = ended(started("refused", tmp_path))
-    found = [line for line in replica.out.read_text().splitlines() if not line.startswith("{")]
+    lines = replica.out.read_text().splitlines()
+    found = [line for line in lines if not line.startswith("{")]
+    of_trial = "so the study would not get any result of this trial"
     expected = [
+        "An evaluator needs an evaluation split",
         "returned a Sequential that is not compiled",
         "returned a str that is not compiled",
         "a batch of them is (None, 3), and the input input_2 takes (None, 4). Correct the shapes of the examples",
@@ -206,23 +208,12 @@ def test_what_cannot_be_trained_is_refused_in_a_sentence_with_the_repair(tmp_pat
         "The examples have no labels, and the model cannot be trained on them: None values not supported. A batch is",
         "The examples: count=90, but load() has only 40. Correct or remove it.",
         "Trial 5 has no metric to report: data has no evaluation split",
+        f"--reported_metrics=accuracy: the model is compiled with loss, {of_trial}",
+        f"--reported_metrics=accuracy: the model is compiled with loss, {of_trial}",
+        f"--reported_metrics=loss_of_price: the model is compiled with loss, {of_trial}",
     ]
+    assert sum('"epoch_finished"' in line for line in lines) == 1, "before the last one"
     assert len(found) == len(expected), found
     for line, words in zip(found, expected, strict=True):
         assert line.startswith("REFUSED ")
         assert words in line
-
-
-@pytest.mark.parametrize(
-    ("keras", "asked", "epochs"),
-    [("2", "accuracy", 0), ("3", "accuracy", 0), ("3", "mae_of_price", 1)],
-    ids=["before", "before, of Keras 3", "after an evaluation"],
-)
-def test_a_trial_whose_model_has_no_reported_metric_is_refused(
-    tmp_path: Path, keras: str, asked: str, epochs: int
-) -> None:
-    variables = {"CLOUD_ML_TRIAL_ID": "3", "CLOUD_ML_HP_METRIC_FILE": f"{tmp_path}/m", "KERAS": keras}
-    replica = started("trial", tmp_path, "--epochs=3", f"--reported_metrics={asked}", **variables)
-    assert replica.wait() == 2, replica.err.read_text()[-3000:]
-    assert f"--reported_metrics={asked}: the model is compiled with loss, mae, so" in replica.err.read_text()
-    assert len(replica.events("epoch_finished")) == epochs

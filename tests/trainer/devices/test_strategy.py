@@ -1,14 +1,11 @@
 """Which strategy a run trains with, and what is expected when it cannot."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.trainer.conftest import Runner
 from tests.trainer.launched import spec
-from tests.trainer.roles import TINY
 from trainer.devices.choices import Strategy, chosen_strategy, strategy_contradictions
 from trainer.faults import Unusable
 from trainer.replicas.cluster import ClusterSpec, ReplicaRole
@@ -90,11 +87,3 @@ def test_what_needs_steps_in_step_is_refused_with_parameter_servers() -> None:
         main(["--deterministic", "--warmup_steps=5"], spec([1, 1, 1]))
     flags = [fault.partition(" is for")[0] for fault in caught.value.faults]
     assert flags == ["--deterministic", "--warmup_steps"]
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_a_machine_without_a_tpu_is_refused_with_the_reason(runner: Runner, horses_dir: Path) -> None:
-    replica = runner.start(*TINY, f"--data_dir={horses_dir}", "--strategy=tpu", environment={})
-    assert replica.wait() == 2
-    assert "--strategy=tpu: no TPU can be used here" in replica.err.read_text()

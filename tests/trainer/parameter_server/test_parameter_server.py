@@ -90,16 +90,16 @@ def test_all_roles_train_one_model_and_the_evaluator_computes_the_same_metrics(
         of_chief = finished[epoch - 1]
         assert metrics["loss"] == pytest.approx(of_chief["val_loss"], rel=1e-3)
         assert metrics["accuracy"] == pytest.approx(of_chief["val_accuracy"], abs=1e-6)
-    manifest = check_export(own_runner.run_dir / "model")
+    manifest = check_export(own_runner.run_dir() / "model")
     assert manifest["training"]["strategy"] == "ParameterServerStrategy"
     assert manifest["metrics"]["val_accuracy"] == pytest.approx(finished[-1]["val_accuracy"])
-    answer = run_program(SERVE, str(own_runner.run_dir / "model"))["answer"]
+    answer = run_program(SERVE, str(own_runner.run_dir() / "model"))["answer"]
     assert [sum(row) for row in answer["probabilities"]] == pytest.approx([1, 1, 1], abs=1e-5)
     for name in ("worker-0", "worker-1", "ps-0", "ps-1"):
         assert len(replicas[name].events("serving")) == 1
         assert replicas[name].events("train_started") == []
     # The weights of that model, in parts again, which a step of almost no length leaves as they are.
-    model = f"--start_from={own_runner.run_dir / 'model'}"
+    model = f"--start_from={own_runner.run_dir() / 'model'}"
     flags = (
         "--learning_rate=1e-30",
         "--num_units=512",
@@ -145,7 +145,7 @@ def test_a_worker_may_leave_and_return_and_a_lost_parameter_server_ends_the_chie
     spec["cluster"]["worker"].append(f"127.0.0.1:{free_ports(1)[0]}")  # never contacted
     spec["task"]["index"] = 1
     elsewhere = {"TF_CONFIG": json.dumps(spec), "AIP_MODEL_DIR": "gs://models/another/model/"}
-    forsaken = own_runner.start("--workload=horses_or_humans", environment=elsewhere)
+    forsaken = own_runner.start_replica("--workload=horses_or_humans", environment=elsewhere)
 
     replicas = roles.start_all()
     chief = replicas["chief-0"]
@@ -168,12 +168,12 @@ def test_a_worker_may_leave_and_return_and_a_lost_parameter_server_ends_the_chie
     assert chief.wait() == 134
     (lost,) = chief.events("peer_lost")
     assert lost["severity"] == "ERROR"
-    assert not (own_runner.run_dir / "model" / "export.json").exists()
+    assert not (own_runner.run_dir() / "model" / "export.json").exists()
 
-    checkpoint = latest(own_runner.run_dir / "checkpoints")
+    checkpoint = latest(own_runner.run_dir() / "checkpoints")
     assert checkpoint is not None
     resumed = {name: roles.start(name, f"--epochs={checkpoint.epoch + 1}") for name in ("ps", "chief")}
     assert statuses(resumed | {"worker": again}) == {"ps": 0, "chief": 0, "worker": 0}
-    assert check_export(own_runner.run_dir / "model")["training"]["initial_epoch"] == checkpoint.epoch
+    assert check_export(own_runner.run_dir() / "model")["training"]["initial_epoch"] == checkpoint.epoch
     assert forsaken.wait() == 134
     assert forsaken.events("peer_lost")[0]["peer"] == "chief-0"

@@ -139,18 +139,6 @@ def test_a_replica_whose_port_is_taken_says_so_and_ends_with_134(taker: str) -> 
     assert "another process has this replica's address" in event["message"]
 
 
-def test_a_replica_is_gone_once_it_has_not_answered_for_a_while() -> None:
-    attendance = Attendance(answered_at=dict.fromkeys("abc", 0.0))
-    attendance.note(
-        {"a": PeerAnswer.ABSENT, "b": PeerAnswer.SILENT, "c": PeerAnswer.ANSWERS}, LOST_AFTER_S - 1
-    )
-    assert attendance.gone_addresses(LOST_AFTER_S - 1) == ()
-    assert attendance.gone_addresses(LOST_AFTER_S) == ("a", "b")
-    assert attendance.last["b"] is PeerAnswer.SILENT
-    attendance.note({"a": PeerAnswer.ANSWERS}, LOST_AFTER_S + 1)
-    assert attendance.gone_addresses(LOST_AFTER_S + 1) == ("b",)
-
-
 def test_a_replica_that_trains_in_step_is_lost_once_no_process_is_there_and_later_if_it_is_silent() -> None:
     peers = Attendance(answered_at=dict.fromkeys("ab", 0.0))
     peers.note({"a": PeerAnswer.SILENT, "b": PeerAnswer.ABSENT}, ABSENT_AFTER_S - 1)

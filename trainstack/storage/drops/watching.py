@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +31,6 @@ class Mask:
     MOVED_TO = 0x080
     CREATE = 0x100
     DELETE = 0x200
-    OVERFLOW = 0x4000
     IGNORED = 0x8000
     ONLY_DIRECTORIES = 0x0100_0000
     NO_LINKS = 0x0200_0000
@@ -51,70 +49,22 @@ _WANTED = (
 )
 
 
-class Event(NamedTuple):
-    """`name` is the affected entry of the watched directory; `watch` is -1 on overflow; `mask` has bits of `Mask`."""
-
-    watch: int
-    mask: int
-    name: str
-
-
-class Inotify:
-    """One inotify(7) instance. It makes three calls itself, because the libraries hide what matters here.
-
-    watchdog 7.1 warns when folders appear quickly inside each other, and does not report an overflow of the kernel's queue;
-    watchfiles 1.3 reports no close of a file.
-    """
-
-    def __init__(self) -> None:
-        """Raises `OSError` if the user has too many instances."""
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        self.descriptor: int = self._check_result(self._libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
-
-    def add(self, path: str) -> int:
-        """Watch this directory; returns the existing watch if it already has one, under whatever path.
-
-        Raises:
-            OSError: the directory is gone, or the user has too many watches (ENOSPC).
-        """
-        return self._check_result(self._libc.inotify_add_watch(self.descriptor, os.fsencode(path), _WANTED))
-
-    def read(self) -> Iterator[Event]:
-        """The events since the last read."""
-        try:
-            data = os.read(self.descriptor, _READ_BYTES)
-        except BlockingIOError:
-            return
-        position = 0
-        while position < len(data):
-            watch, mask, _, length = _HEAD.unpack_from(data, position)
-            position += _HEAD.size
-            name = data[position : position + length].rstrip(b"\0")
-            position += length
-            yield Event(watch, mask, os.fsdecode(name))
-
-    def close(self) -> None:
-        os.close(self.descriptor)
-
-    @staticmethod
-    def _check_result(result: int) -> int:
-        if result < 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
-        return result
-
-
 class Watch:
     """Watches the added folders and reports changes in them, in a separate thread.
 
     Reports are only hints. If the kernel's queue overflows, some are lost; if the machine runs out of watches, changes
     in the remaining folders are not reported.
+
+    It makes the three calls of inotify(7) itself, because the libraries hide what matters here: watchdog 7.1 warns when
+    folders appear quickly inside each other, and does not report an overflow of the kernel's queue; watchfiles 1.3 reports
+    no close of a file.
     """
 
     def __init__(self, buckets: Path) -> None:
         """Raises `OSError` if the user has too many inotify instances."""
         self._buckets = buckets
-        self._inotify = Inotify()
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._inotify = _checked_result(self._libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))
         self._wake = os.eventfd(0)
         self._places: dict[int, tuple[str, str]] = {}
         self._lock = threading.Lock()
@@ -128,17 +78,14 @@ class Watch:
         watch; this call records its new path.
         """
         try:
-            watch = self._inotify.add(f"{self._buckets}/{bucket}/{folder}")
+            path = os.fsencode(f"{self._buckets}/{bucket}/{folder}")
+            watch = _checked_result(self._libc.inotify_add_watch(self._inotify, path, _WANTED))
         except (FileNotFoundError, NotADirectoryError):  # it is gone, or replaced by a file
             return
         except OSError as fault:
             if not self._exhausted:
-                _log.warning(
-                    "cannot watch %s/%s (%s): changes there are noticed later, by a rescan",
-                    bucket,
-                    folder,
-                    fault,
-                )
+                later = "changes there are noticed later, by a rescan"
+                _log.warning("cannot watch %s/%s (%s): %s", bucket, folder, fault, later)
             self._exhausted = True
             return
         with self._lock:
@@ -156,28 +103,45 @@ class Watch:
         os.eventfd_write(self._wake, 1)
         if self._thread:
             self._thread.join()
-        self._inotify.close()
+        os.close(self._inotify)
         os.close(self._wake)
 
     def _run(self, hint: Hint, hint_lost: Callable[[], None]) -> None:
         while True:
-            ready, _, _ = select.select([self._inotify.descriptor, self._wake], [], [])
+            ready, _, _ = select.select([self._inotify, self._wake], [], [])
             if self._wake in ready:
                 return
             time.sleep(_GATHER_S)
             # The same file often appears several times in a row: one check, after the last, is enough.
-            for bucket, name in dict.fromkeys(self._place(event) for event in self._inotify.read()):
+            for bucket, name in dict.fromkeys(self._changed_places()):
                 if bucket:
                     hint(bucket, name)
                 else:
                     hint_lost()
 
-    def _place(self, event: Event) -> tuple[str, str]:
-        """Bucket and object name; a folder's name ends in a slash; two empty strings mean everything."""
-        if event.mask & Mask.OVERFLOW:
-            return "", ""
-        with self._lock:
-            bucket, folder = self._places.get(event.watch, ("", ""))
-            if event.mask & Mask.IGNORED:
-                self._places.pop(event.watch, None)
-        return bucket, folder + event.name + ("/" if event.mask & Mask.IS_DIRECTORY and event.name else "")
+    def _changed_places(self) -> Iterator[tuple[str, str]]:
+        """Bucket and object name of each event; a folder's name ends in a slash; two empty strings mean everything.
+
+        An overflow of the kernel's queue has no place: its watch is -1.
+        """
+        try:
+            events = os.read(self._inotify, _READ_BYTES)
+        except BlockingIOError:
+            return
+        position = 0
+        while position < len(events):
+            watch, mask, _, length = _HEAD.unpack_from(events, position)
+            position += _HEAD.size + length
+            name = os.fsdecode(events[position - length : position].rstrip(b"\0"))
+            with self._lock:
+                bucket, folder = self._places.get(watch, ("", ""))
+                if mask & Mask.IGNORED:
+                    self._places.pop(watch, None)
+            yield bucket, folder + name + ("/" if mask & Mask.IS_DIRECTORY and name else "")
+
+
+def _checked_result(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from starlette.requests import ClientDisconnect, Request
@@ -227,16 +227,6 @@ async def _drain(request: Request) -> None:
         return
 
 
-def emulate(
-    dir: Path | str,  # noqa: A002  # as above
-    *,
-    publish: Publish | None = None,
-    port: int = 0,
-) -> AbstractAsyncContextManager[str]:
-    """Run an emulator over `dir` while the block runs; yields its URL. `port` 0 picks a free one."""
-    return serving(Storage(dir=dir, publish=publish), port=port)
-
-
 def serve(dir: Path | str, *, publish: Publish | None = None, port: int = 0) -> AbstractContextManager[str]:  # noqa: A002  # as above
-    """As `emulate`, in a separate thread."""
-    return in_thread(lambda: emulate(dir, publish=publish, port=port))
+    """Run an emulator over `dir` in a separate thread while the block runs; yields its URL. `port` 0 picks a free one."""
+    return in_thread(lambda: serving(Storage(dir=dir, publish=publish), port=port))

@@ -2,25 +2,22 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from trainstack.iam.service import BUCKETS, Grants
 from trainstack.storage.acl import hidden_members
 from trainstack.storage.buckets.resource import ROLES, Bindings
 from trainstack.storage.drops.threads import BucketThreads
-from trainstack.storage.objects.errors import RefusedError, UnsettledError
-from trainstack.storage.objects.preconditions import Insertion
+from trainstack.storage.objects.errors import RefusedError
+from trainstack.storage.objects.preconditions import Insertion, ObjectTarget
 from trainstack.storage.objects.records import BucketRecord, ObjectRecord
 from trainstack.storage.objects.staging import Staged
 from trainstack.storage.store import ObjectStore
 
 _ATTEMPTS = 3
 _MAX_KEPT = 500  # each has an open file
-
-_Result = TypeVar("_Result")
 
 
 @dataclass(kw_only=True)
@@ -104,17 +101,14 @@ class StorageService:
             return granted.get("bindings") or ()
         return bucket.bindings or ()
 
-    async def run_when_settled(
-        self, operation: Callable[..., _Result], *args: object, **more: object
-    ) -> _Result:
-        """The result of a method of `ObjectStore`, after recording other processes' changes to the files it uses.
+    async def settle(self, *objects: ObjectTarget | Insertion) -> None:
+        """Record other processes' changes to the objects' files. A file that is still being written keeps its record.
 
-        The method gets `strict` besides these arguments.
+        Raises:
+            RefusedError: 404, the bucket of one does not exist.
         """
         for _ in range(_ATTEMPTS):
-            try:
-                return operation(*args, **more, strict=True)
-            except UnsettledError as changed:
-                if not await self.threads.wait_for_look(changed.bucket, changed.name):
-                    break
-        return operation(*args, **more, strict=False)
+            changed = [one for one in objects if not self.store.is_settled(one.bucket, one.name)]
+            looks = [await self.threads.wait_for_look(one.bucket, one.name) for one in changed]
+            if not all(looks) or not changed:
+                return

@@ -16,7 +16,6 @@ from trainstack.storage.notifications import Notifications
 from trainstack.storage.objects.catalog import Catalog
 from trainstack.storage.objects.errors import (
     NoSuchObjectError,
-    UnsettledError,
     being_written,
     invalid,
     no_such_bucket,
@@ -43,10 +42,10 @@ class ObjectStore:
     A write commits the record first, naming the staged file, and then moves that file into place; a start
     after a kill finishes pending moves. So a record always has its bytes. What stays of a plain file that is replaced gets
     a second name aside before the commit: its generation's number. One that is deleted or moved loses its first name before
-    the commit, and gets it back at a start if the change was not committed. Methods on one object raise
-    `UnsettledError` if its file does not match its record: another process wrote, replaced or removed it, and
-    `DropScanner.look` must record that first. With `strict=False`, they use the record instead, for files
-    that are still being written.
+    the commit, and gets it back at a start if the change was not committed.
+
+    Methods on one object use its record, whatever its file is by now: `StorageService.settle` records first what other
+    processes have written.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -104,25 +103,27 @@ class ObjectStore:
             raise no_such_bucket(name)
         return stored
 
-    def find(self, bucket: str, name: str, *, strict: bool = True) -> ObjectRecord | None:
-        """The live object, or None.
+    def is_settled(self, bucket: str, name: str) -> bool:
+        """Whether the file matches its record: an object kept aside, or a missing object, has no file.
 
-        Raises `RefusedError` (404) for a missing bucket, `UnsettledError`.
+        Raises `RefusedError` (404) for a missing bucket.
         """
         with self.catalog.lock:
             folder = self.folder(bucket)
             live = self.catalog.find(bucket, name)
-            if strict and not _agrees(live, folder.fingerprint(name) if is_plain(name) else None):
-                raise UnsettledError(bucket, name)
-            return with_retention(live, self.bucket(bucket)) if live else None
+            recorded = live.fingerprint if live and not live.aside else None
+            return recorded == (folder.fingerprint(name) if is_plain(name) else None)
 
-    def get(self, target: ObjectTarget, *, strict: bool = True) -> ObjectRecord:
-        """The live object, or the requested generation.
-
-        Raises `RefusedError` (404) if it is missing; `UnsettledError`.
-        """
+    def find(self, bucket: str, name: str) -> ObjectRecord | None:
+        """The live object, or None. Raises `RefusedError` (404) for a missing bucket."""
         with self.catalog.lock:
-            stored = self.find(target.bucket, target.name, strict=strict)
+            record, live = self.bucket(bucket), self.catalog.find(bucket, name)
+            return with_retention(live, record) if live else None
+
+    def get(self, target: ObjectTarget) -> ObjectRecord:
+        """The live object, or the requested generation. Raises `RefusedError` (404) if it is missing."""
+        with self.catalog.lock:
+            stored = self.find(target.bucket, target.name)
             if target.generation is not None and (not stored or stored.generation != target.generation):
                 stored = self.catalog.find_old(target.bucket, target.name, target.generation)
             if (
@@ -149,9 +150,7 @@ class ObjectStore:
             raise being_written(stored.bucket, stored.name)
         return descriptor
 
-    def put(
-        self, staged: Staged, insertion: Insertion, *, composite: bool = False, strict: bool = True
-    ) -> ObjectRecord:
+    def put(self, staged: Staged, insertion: Insertion, *, composite: bool = False) -> ObjectRecord:
         """Create a new live generation from the staged bytes. A composite has no MD5.
 
         Raises:
@@ -161,7 +160,7 @@ class ObjectStore:
         if fault := object_fault(insertion.name):
             raise invalid(fault)
         with self.catalog.lock:
-            replaced = self._replaceable(insertion, strict=strict)
+            replaced = self._replaceable(insertion)
             stored = self._record_with(
                 ObjectRecord(
                     bucket=insertion.bucket,
@@ -184,9 +183,9 @@ class ObjectStore:
         staged.close()
         return stored
 
-    def _replaceable(self, insertion: Insertion, *, strict: bool) -> ObjectRecord | None:
+    def _replaceable(self, insertion: Insertion) -> ObjectRecord | None:
         """The live object that the insertion may replace. Raises as `put`."""
-        replaced = self.find(insertion.bucket, insertion.name, strict=strict)
+        replaced = self.find(insertion.bucket, insertion.name)
         insertion.conditions.check_write(replaced)
         if replaced and insertion.if_replaced:
             raise insertion.if_replaced
@@ -234,12 +233,10 @@ class ObjectStore:
             by = stored.generation
             self.notifications.owe(_end_of(kept), replaced, now_us=now_us, overwrittenByGeneration=by)
 
-    def patch(
-        self, target: ObjectTarget, change: Callable[[ObjectRecord], ObjectRecord], *, strict: bool = True
-    ) -> ObjectRecord:
-        """Change only a generation's metadata. Raises `RefusedError` (404, 412), `UnsettledError`."""
+    def patch(self, target: ObjectTarget, change: Callable[[ObjectRecord], ObjectRecord]) -> ObjectRecord:
+        """Change only a generation's metadata. Raises `RefusedError` (404, 412)."""
         with self.changing() as now_us:
-            before = self.get(target, strict=strict)
+            before = self.get(target)
             target.conditions.check_write(before)
             changed = dataclasses.replace(
                 change(before), metageneration=before.metageneration + 1, updated_us=now_us
@@ -250,12 +247,12 @@ class ObjectStore:
             self.notifications.owe(METADATA_UPDATE, changed, now_us=now_us)
             return with_retention(changed, self.bucket(target.bucket))
 
-    def delete(self, target: ObjectTarget, *, strict: bool = True) -> None:
-        """Remove the object, or the generation. Raises `RefusedError` (403, 404, 412), `UnsettledError`."""
+    def delete(self, target: ObjectTarget) -> None:
+        """Remove the object, or the generation. Raises `RefusedError` (403, 404, 412)."""
         with self.catalog.lock:
             try:
                 with self.changing() as now_us:
-                    stored = self.get(target, strict=strict)
+                    stored = self.get(target)
                     target.conditions.check_write(stored)
                     self.catalog.remove(stored)
                     kept = self._keep(stored, now_us, for_good=target.generation is not None)
@@ -270,15 +267,15 @@ class ObjectStore:
         if not kept:
             self.forget_bytes(stored, None)
 
-    def move(self, source: ObjectTarget, insertion: Insertion, *, strict: bool = True) -> ObjectRecord:
+    def move(self, source: ObjectTarget, insertion: Insertion) -> ObjectRecord:
         """Rename the live object within its bucket; `insertion` has the new name, and the conditions on what has it.
 
         The source leaves no older generation. Raises as `put` and `delete`.
         """
         with self.catalog.lock:
-            stored = self.get(source, strict=strict)
+            stored = self.get(source)
             source.conditions.check_write(stored)
-            replaced = self._replaceable(insertion, strict=strict)
+            replaced = self._replaceable(insertion)
             old_generation(stored, self.bucket(stored.bucket), self.now_us(), for_good=True)
             with self._move_bytes(stored, self.uploads_path) as path:
                 moved = dataclasses.replace(
@@ -361,8 +358,3 @@ class ObjectStore:
 def _end_of(kept: ObjectRecord | None) -> str:
     """The event of a generation that is no longer live."""
     return ARCHIVE if kept and not kept.soft_deleted_us else DELETE
-
-
-def _agrees(live: ObjectRecord | None, fingerprint: Fingerprint | None) -> bool:
-    """Whether the file matches its record: an object kept aside, or a missing object, must have no file."""
-    return fingerprint == (live.fingerprint if live and not live.aside else None)

@@ -101,7 +101,7 @@ def test_folders_deeper_than_any_objects_name_are_not_entered(bucket_store: Obje
     scanner.refresh("bucket")
     assert max(map(len, entered)) <= 1023
     assert len(entered) == 512
-    assert store.find("bucket", "d/a", strict=False) is not None
+    assert store.find("bucket", "d/a") is not None
 
 
 def test_more_folders_or_entries_than_are_listed_are_refused_with_the_limit(

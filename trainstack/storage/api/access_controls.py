@@ -184,5 +184,6 @@ async def _change(call: Call, entity: str, role_after: Callable[[Entries], str])
         return with_lists(call, bucket, {field: rows(_entries_of(call, bucket))})
 
     if "object" in call.path:
-        return (await call.service.run_when_settled(call.store.patch, call.target(), change_object)).acl
+        await call.service.settle(target := call.target())
+        return call.store.patch(target, change_object).acl
     return _entries_of(call, change_bucket(call, change_lists))

@@ -77,7 +77,8 @@ class Call:
 
     async def stored_object(self, target: ObjectTarget) -> ObjectRecord:
         """The target's object, once its file has settled. Raises `RefusedError` (404) if it does not exist."""
-        return await self.service.run_when_settled(self.store.get, target)
+        await self.service.settle(target)
+        return self.store.get(target)
 
     def wants_acl(self, method: str) -> bool:
         """Whether the answer is to have owners and access control lists; by default, that of a change has them."""

@@ -69,8 +69,8 @@ async def move(call: Call) -> Response:
         raise invalid(fault)
     if source.name == insertion.name:
         raise invalid("The source and destination objects must have different names.")
-    moved = await call.service.run_when_settled(call.store.move, source, insertion)
-    return json_answer(object_json(moved, call.base_url))
+    await call.service.settle(source, insertion)
+    return json_answer(object_json(call.store.move(source, insertion), call.base_url))
 
 
 async def restore(call: Call) -> Response:

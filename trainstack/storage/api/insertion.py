@@ -48,7 +48,8 @@ async def put(call: Call, staged: Staged, insertion: Insertion, *, composite: bo
         RefusedError: 400 for a hash that differs; also as in `Store.put`.
     """
     check_hashes(call, staged, md5Hash=insertion.md5, crc32c=insertion.crc32c)
-    return await call.service.run_when_settled(call.store.put, staged, insertion, composite=composite)
+    await call.service.settle(insertion)
+    return call.store.put(staged, insertion, composite=composite)
 
 
 def check_hashes(call: Call, staged: Staged, **sent: str) -> None:

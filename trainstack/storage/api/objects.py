@@ -91,13 +91,14 @@ async def patch(call: Call) -> Response:
         return dataclasses.replace(before, fields=fields, content_type=content_type, acl=acl)
 
     target, hashed = call.target(), key_hash(call.request.headers)
-    changed = await call.service.run_when_settled(call.store.patch, target, merge)
+    await call.service.settle(target)
+    changed = call.store.patch(target, merge)
     return json_answer(object_json(changed, call.base_url, with_hashes=bool(hashed)))
 
 
 async def delete(call: Call) -> Response:
-    target = call.target()
-    await call.service.run_when_settled(call.store.delete, target)
+    await call.service.settle(target := call.target())
+    call.store.delete(target)
     return Response(status_code=204)
 
 

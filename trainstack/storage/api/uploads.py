@@ -83,8 +83,8 @@ async def _media_of(call: Call, parser: RelatedParser) -> AsyncIterator[bytes]:
 async def begin(call: Call, metadata: Json) -> Response:
     """Create a session; its URL is in `Location`. Preconditions are checked now, and again at the end."""
     insertion = insertion_of(call, metadata, call.request.headers.get("x-upload-content-type", ""))
-    live = await call.service.run_when_settled(call.store.find, insertion.bucket, insertion.name)
-    insertion.conditions.check_write(live)
+    await call.service.settle(insertion)
+    insertion.conditions.check_write(call.store.find(insertion.bucket, insertion.name))
     upload_id = call.service.uploads.begin(insertion)
     location = (
         f"{call.base_url}/upload/storage/v1/b/{insertion.bucket}/o"

@@ -167,7 +167,7 @@ class DropScanner:
         return all(settled)
 
     def _look(self, folder: Folder, bucket: str, name: str, *, reread: bool) -> _Sight:
-        live = self._store.find(bucket, name, strict=False)
+        live = self._store.find(bucket, name)
         known = live.fingerprint if live and not live.aside else None
         if known == folder.fingerprint(name) and not reread:
             return _Sight.SETTLED
@@ -182,7 +182,7 @@ class DropScanner:
 
     def _forget_vanished(self, folder: Folder, bucket: str, name: str) -> None:
         with self._store.changing():
-            live = self._store.find(bucket, name, strict=False)
+            live = self._store.find(bucket, name)
             if live and not live.aside and folder.fingerprint(name) is None:
                 self._store.catalog.remove(live)
 
@@ -198,7 +198,7 @@ class DropScanner:
         with store.changing() as now_us:
             if folder.fingerprint(name) != fingerprint:
                 return _Sight.OPEN
-            replaced = store.find(bucket, name, strict=False)
+            replaced = store.find(bucket, name)
             if not _is_known(replaced, fingerprint, digest):
                 stored = ObjectRecord(
                     bucket=bucket,
@@ -213,7 +213,7 @@ class DropScanner:
                     fields=inherited(store.bucket(bucket), {}),
                 )
                 store.record(stored, replaced, now_us=now_us)
-        store.forget_bytes(replaced, store.find(bucket, name, strict=False))
+        store.forget_bytes(replaced, store.find(bucket, name))
         return _Sight.YOUNG if looked_ns - fingerprint.mtime_ns <= _YOUNG_NS else _Sight.SETTLED
 
 

@@ -30,15 +30,6 @@ class RefusedError(Exception):
         self.headers = headers or {}
 
 
-class UnsettledError(Exception):
-    """An object's file no longer matches its record: check the file, then retry. Never reaches a client."""
-
-    def __init__(self, bucket: str, name: str) -> None:
-        super().__init__(f"{bucket}/{name}")
-        self.bucket = bucket
-        self.name = name
-
-
 class NoSuchObjectError(RefusedError):
     """404. A caller that may not list the bucket gets 403 instead, which does not reveal what exists."""
 

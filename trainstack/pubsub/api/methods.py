@@ -94,28 +94,18 @@ async def pull(service: PubsubService, request: wire.Message, remaining_s: float
         )
     began = time.monotonic()
     wait_s = 0.0 if request.return_immediately else min(MAX_PULL_WAIT_S, remaining_s - PULL_MARGIN_S)
-    deliveries = await _pull(
-        service, request.subscription, request.max_messages, until=began + wait_s, gone=began + remaining_s
-    )
-    return wire.PullResponse(received_messages=deliveries)
-
-
-async def _pull(
-    service: PubsubService, name: str, count: int, *, until: float, gone: float
-) -> list[wire.Message]:
-    """The messages available by `until`; none after `gone`, when the caller has left and would hold their leases."""
-    while True:
-        if time.monotonic() >= gone:
-            return []
-        subscription = service.subscription(name)
+    # Not after `remaining_s`, when the caller has left: its messages would be leased for nothing.
+    while time.monotonic() < began + remaining_s:
+        subscription = service.subscription(request.subscription)
         check_attached(subscription)
         deadline_s = subscription.config.ack_deadline_seconds
         holder = Holder(deadline_s=deadline_s, batch_bytes=MAX_PULL_BYTES)
-        deliveries = service.take(subscription, holder, count=count)
-        left_s = until - time.monotonic()
+        deliveries = service.take(subscription, holder, count=request.max_messages)
+        left_s = began + wait_s - time.monotonic()
         if deliveries or left_s <= 0:
-            return deliveries
+            return wire.PullResponse(received_messages=deliveries)
         await subscription.changed(left_s)
+    return wire.PullResponse()
 
 
 def acknowledge(service: PubsubService, request: wire.Message) -> wire.Message:

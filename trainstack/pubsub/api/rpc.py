@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import functools
 import inspect
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any, NoReturn, TypeAlias
 
@@ -19,6 +20,7 @@ from trainstack.pubsub.api.methods import METHODS
 from trainstack.pubsub.checks.names import id_of
 from trainstack.pubsub.checks.settings import MAX_ACK_DEADLINE_S, MIN_ACK_DEADLINE_S
 from trainstack.pubsub.delivery.backlog import Holder
+from trainstack.pubsub.delivery.subscription import Subscription
 from trainstack.pubsub.errors import ResourceNotFound
 from trainstack.pubsub.injections import place_of, status_of, subjects_of
 from trainstack.pubsub.service import PubsubService, check_attached
@@ -28,74 +30,6 @@ from trainstack.transcoding.method import NotServed
 # Responses stay small, so that several streams of one subscription share its messages evenly.
 BATCH_MESSAGES = 200
 BATCH_BYTES = 1_000_000
-
-
-class PullStream:
-    """One open StreamingPull call."""
-
-    def __init__(self, service: PubsubService, first: wire.Message) -> None:
-        """Open on the first request.
-
-        Raises:
-            ResourceNotFound: no such subscription.
-            InvalidArgumentError: a deadline outside 10 to 600 s.
-        """
-        self._service = service
-        self._subscription = service.subscription(first.subscription)
-        deadline_s = _deadline(first.stream_ack_deadline_seconds)
-        self._holder = Holder(deadline_s=deadline_s, batch_bytes=BATCH_BYTES)
-        if first.max_outstanding_messages > 0:
-            self._holder.max_messages = first.max_outstanding_messages
-        if first.max_outstanding_bytes > 0:
-            self._holder.max_bytes = first.max_outstanding_bytes
-        self._finished = False
-        self._fault: Exception | None = None
-        self._settle(first)
-
-    async def listen(self, requests: AsyncIterator[wire.Message]) -> None:
-        """Process the client's acknowledgements and deadline changes until it closes its side."""
-        try:
-            async for request in requests:
-                if request.stream_ack_deadline_seconds:
-                    self._holder.deadline_s = _deadline(request.stream_ack_deadline_seconds)
-                self._settle(request)
-        except InvalidArgumentError as fault:
-            self._fault = fault
-        finally:
-            self._finished = True
-            self._subscription.notify()
-
-    def _settle(self, request: wire.Message) -> None:
-        ids, seconds = request.modify_deadline_ack_ids, request.modify_deadline_seconds
-        if len(ids) != len(seconds):
-            raise InvalidArgumentError(
-                f"The request has {len(ids)} modify_deadline_ack_ids and {len(seconds)} modify_deadline_seconds; "
-                "both must have the same length."
-            )
-        # A stream cannot report an invalid id: ignore it and process the others.
-        with contextlib.suppress(InvalidArgumentError):
-            self._service.acknowledge(self._subscription, request.ack_ids)
-        with contextlib.suppress(InvalidArgumentError):
-            self._service.modify_deadline(self._subscription, zip(ids, seconds, strict=True))
-
-    async def responses(self) -> AsyncIterator[wire.Message]:
-        """Messages as they become ready, until the client closes.
-
-        Raises:
-            ResourceNotFound: the subscription was deleted in the meantime.
-            InvalidArgumentError: a later request was malformed.
-        """
-        while not self._finished:
-            if self._subscription.deleted:
-                raise ResourceNotFound(id_of(self._subscription.name))
-            check_attached(self._subscription)
-            deliveries = self._service.take(self._subscription, self._holder, count=BATCH_MESSAGES)
-            if deliveries:
-                yield wire.StreamingPullResponse(received_messages=deliveries)
-            else:
-                await self._subscription.changed()
-        if self._fault is not None:
-            raise self._fault
 
 
 def _deadline(seconds: int) -> float:
@@ -110,10 +44,13 @@ def _deadline(seconds: int) -> float:
 async def serve_stream(
     service: PubsubService, requests: AsyncIterator[wire.Message], permit: Callable[[wire.Message], None]
 ) -> AsyncIterator[wire.Message]:
-    """Serve one StreamingPull call; `permit` raises if the caller may not open the stream that the first request names.
+    """Serve one StreamingPull call: messages as they become ready, until the client closes its side.
+
+    `permit` raises if the caller may not open the stream that the first request names.
 
     Raises:
-        InvalidArgumentError: the client closed before its first request; otherwise what `PullStream` raises.
+        ResourceNotFound: there is no such subscription, or it was deleted in the meantime.
+        InvalidArgumentError: the client closed before its first request; a malformed request; a deadline outside 10 to 600 s.
     """
     first = await anext(requests, None)
     if first is None:
@@ -121,13 +58,53 @@ async def serve_stream(
             "The stream was closed before its first request, which must name a subscription."
         )
     permit(first)
-    stream = PullStream(service, first)
-    listening = asyncio.create_task(stream.listen(requests))
+    subscription = service.subscription(first.subscription)
+    holder = Holder(
+        deadline_s=_deadline(first.stream_ack_deadline_seconds),
+        batch_bytes=BATCH_BYTES,
+        max_messages=max(0, first.max_outstanding_messages) or math.inf,
+        max_bytes=max(0, first.max_outstanding_bytes) or math.inf,
+    )
+    _settle(service, subscription, first)
+
+    async def listen() -> None:
+        try:
+            async for request in requests:
+                if request.stream_ack_deadline_seconds:
+                    holder.deadline_s = _deadline(request.stream_ack_deadline_seconds)
+                _settle(service, subscription, request)
+        finally:
+            subscription.notify()
+
+    listening = asyncio.create_task(listen())
     try:
-        async for response in stream.responses():
-            yield response
+        while not listening.done():
+            if subscription.deleted:
+                raise ResourceNotFound(id_of(subscription.name))
+            check_attached(subscription)
+            if deliveries := service.take(subscription, holder, count=BATCH_MESSAGES):
+                yield wire.StreamingPullResponse(received_messages=deliveries)
+            else:
+                await subscription.changed()
     finally:
         await cancel_all([listening])
+    if not listening.cancelled() and isinstance(fault := listening.exception(), InvalidArgumentError):
+        raise fault
+
+
+def _settle(service: PubsubService, subscription: Subscription, request: wire.Message) -> None:
+    """Process the acknowledgements and deadline changes of a stream's request."""
+    ids, seconds = request.modify_deadline_ack_ids, request.modify_deadline_seconds
+    if len(ids) != len(seconds):
+        raise InvalidArgumentError(
+            f"The request has {len(ids)} modify_deadline_ack_ids and {len(seconds)} modify_deadline_seconds; "
+            "both must have the same length."
+        )
+    # A stream cannot report an invalid id: ignore it and process the others.
+    with contextlib.suppress(InvalidArgumentError):
+        service.acknowledge(subscription, request.ack_ids)
+    with contextlib.suppress(InvalidArgumentError):
+        service.modify_deadline(subscription, zip(ids, seconds, strict=True))
 
 
 # grpcio ships no types, so a call's context and a handler are Any.

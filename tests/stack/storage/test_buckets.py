@@ -179,3 +179,11 @@ def test_objects_of_a_missing_bucket_are_not_found(client: storage.Client) -> No
         client.bucket("missing-bucket").blob("a").upload_from_string("x")
     with pytest.raises(exceptions.NotFound):
         list(client.list_blobs("missing-bucket"))
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"[]", b"\xff", b"[" * 100_000, b'"x"', b'{"name": 1}', b"x" * (5 << 20)]
+)
+def test_a_body_other_than_a_json_object_is_refused(http: httpx.Client, body: bytes) -> None:
+    answer = http.post("/storage/v1/b?project=p", content=body)
+    assert answer.status_code == 400

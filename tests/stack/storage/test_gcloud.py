@@ -20,14 +20,13 @@ def test_gcloud_copies_files_up_and_down_and_lists_them(
 ) -> None:
     (tmp_path / "up.yaml").write_text("x: 1\n")
     (tmp_path / "big.bin").write_bytes(random.Random(1).randbytes(9 << 20))
-    gcloud("cp", str(tmp_path / "up.yaml"), f"gs://{bucket.name}/in/up.yaml")
-    gcloud("cp", str(tmp_path / "big.bin"), f"gs://{bucket.name}/big.bin")
+    gcloud("cp", str(tmp_path / "up.yaml"), str(tmp_path / "big.bin"), f"gs://{bucket.name}/in/")
     assert bucket.blob("in/up.yaml").download_as_bytes() == b"x: 1\n"
     assert gcloud("ls", f"gs://{bucket.name}/**").split() == [
-        f"gs://{bucket.name}/big.bin",
+        f"gs://{bucket.name}/in/big.bin",
         f"gs://{bucket.name}/in/up.yaml",
     ]
-    gcloud("cp", f"gs://{bucket.name}/big.bin", str(tmp_path / "down.bin"))
+    gcloud("cp", f"gs://{bucket.name}/in/big.bin", str(tmp_path / "down.bin"))
     assert (tmp_path / "down.bin").read_bytes() == (tmp_path / "big.bin").read_bytes()
 
 

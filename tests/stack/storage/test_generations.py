@@ -1,5 +1,6 @@
 """Noncurrent and soft-deleted generations, and names that objects move to."""
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -11,8 +12,10 @@ import pytest
 from google.api_core import exceptions
 from google.cloud import storage
 
+from tests.stack.storage import changes
 from trainstack.storage import serve
 from trainstack.storage.objects.catalog import Catalog
+from trainstack.storage.objects.records import BucketRecord
 
 from .conftest import Named, client_of
 
@@ -132,40 +135,6 @@ def test_a_moved_object_keeps_its_metadata_under_its_new_name(made: storage.Buck
     assert listed(made, versions=True) == [*old, ("to", moved.generation)]
 
 
-DYING = """
-import contextlib, os, sys
-from pathlib import Path
-from trainstack.storage.objects.preconditions import Insertion, ObjectTarget, Preconditions
-from trainstack.storage.objects.staging import Staged
-from trainstack.storage.store import ObjectStore
-
-folder, name, change, moment = sys.argv[1:]
-store = ObjectStore(Path(folder))
-target = ObjectTarget(bucket="bucket", name=name, generation=None, conditions=Preconditions())
-to = "to" if change == "move" else name
-insertion = Insertion(bucket="bucket", name=to, content_type="", fields={"metadata": {"k": "v"}}, conditions=Preconditions())
-staged = Staged(store.uploads_path)
-staged.write(b"new")
-whole = store.catalog.transaction
-
-@contextlib.contextmanager
-def cut():
-    with whole():
-        yield
-        if moment == "before":
-            os._exit(9)
-    os._exit(9)
-
-store.catalog.transaction = cut
-changes = {
-    "put": lambda: store.put(staged, insertion),
-    "delete": lambda: store.delete(target),
-    "move": lambda: store.move(target, insertion),
-}
-changes[change]()
-"""
-
-
 @NAMES
 @pytest.mark.parametrize("change", ["put", "delete", "move"])
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -173,24 +142,20 @@ def test_a_start_after_a_kill_has_every_generation(
     tmp_path: Path, name: str, change: str, moment: str
 ) -> None:
     """The process ends just before the change's commit, or just after it."""
-    with serve(tmp_path) as url, httpx.Client(base_url=url) as http, client_of(url) as client:
-        http.post("/storage/v1/b?project=p", json={"name": "bucket", **KEPT})
-        old = put(client.bucket("bucket"), name, "old")
-    command = [sys.executable, "-c", DYING, str(tmp_path), name, change, moment]
+    with changes.opened(tmp_path) as store:
+        store.catalog.put_bucket(BucketRecord(name="bucket", project="p", created_us=1, fields=KEPT))
+        changes.changes_of(store, name)["first"]()
+    command = [sys.executable, "-m", changes.__name__, str(tmp_path), name, change, moment]
     assert subprocess.run(command, check=False, timeout=60).returncode == 9
 
-    with serve(tmp_path) as url, client_of(url) as client:
-        bucket = client.bucket("bucket")
-        found = [(blob.name, blob.download_as_bytes()) for blob in bucket.list_blobs(versions=True)]
-        live = [blob.name for blob in bucket.list_blobs()]
-        if change == "move":
-            to = name if moment == "before" else "to"
-            assert (found, live) == ([(to, b"old")], [to])
-        else:
-            if (change, moment) == ("put", "after"):
-                assert bucket.blob(name).download_as_bytes() == b"new"
-                assert bucket.get_blob(name).metadata == {"k": "v"}
-            assert bucket.blob(name, generation=old).download_as_bytes() == b"old"
-            assert live == ([] if (change, moment) == ("delete", "after") else [name])
-            assert len(found) == (2 if (change, moment) == ("put", "after") else 1)
+    wanted = {
+        ("after", "put"): [(name, b"old", False), (name, b"new", True)],
+        ("after", "delete"): [(name, b"old", False)],
+        ("after", "move"): [("to", b"old", True)],
+    }
+    with changes.opened(tmp_path) as store:
+        found = store.catalog.scan_generations("bucket", start="", end="", limit=9, restorable_us=0)
+        described = [(each.name, os.read(store.open(each), 9), each.is_live) for each in found]
+        assert described == wanted.get((moment, change), [(name, b"old", True)])
+        assert all(each.fields["metadata"] == {"k": "v"} for each in found)
     assert not list((tmp_path / "uploads").iterdir())

@@ -16,7 +16,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tests.stack.waiting import in_time, is_closed
 from trainstack.http import Server, in_thread, serving
-from trainstack.json_bodies import google_error
 
 WHOLE = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
@@ -191,12 +190,3 @@ def test_what_fails_inside_the_block_is_raised_and_the_server_is_gone() -> None:
         fail()
     with pytest.raises(httpx.ConnectError):
         httpx.get(urls[0], timeout=60)
-
-
-def test_an_error_body_has_the_form_of_older_or_newer_apis() -> None:
-    old = google_error(412, "no", reason="conditionNotMet")
-    assert old.body == (
-        b'{"error":{"code":412,"message":"no","errors":[{"message":"no","domain":"global","reason":"conditionNotMet"}]}}'
-    )
-    new = google_error(404, "gone", status="NOT_FOUND")
-    assert new.body == b'{"error":{"code":404,"message":"gone","status":"NOT_FOUND"}}'

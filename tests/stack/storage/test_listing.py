@@ -12,8 +12,6 @@ from trainstack.storage.objects.listing import (
     ListQuery,
     glob_pattern,
     list_page,
-    page_token,
-    resume_of,
 )
 from trainstack.storage.objects.records import Fingerprint, ObjectRecord
 
@@ -32,7 +30,7 @@ def filled(client: storage.Client) -> storage.Bucket:
 @pytest.mark.parametrize(
     ("query", "names", "prefixes"),
     [
-        ({}, NAMES, set()),
+        ({"page_size": 1}, NAMES, set()),
         ({"delimiter": "/"}, ["a", "z", "ä", "\uffee", "\U0001f600"], {"a/", "b/"}),
         ({"prefix": "a/", "delimiter": "/"}, ["a/", "a/b"], {"a/c/"}),
         ({"prefix": "a", "delimiter": "/", "include_trailing_delimiter": True}, ["a", "a/"], {"a/"}),
@@ -123,11 +121,6 @@ def test_pages_that_end_early_for_a_glob_lead_to_the_same_items(glob: str) -> No
     assert sum(scanned) <= len(names) + 1000 * pages  # begins where the last page ended
 
 
-@given(st.text())
-def test_a_page_token_leads_back(name: str) -> None:
-    assert resume_of(page_token(name)) == name
-
-
 @pytest.mark.parametrize("query", ["pageToken=%21", "maxResults=0", "maxResults=x", "matchGlob=%7B"])
 def test_a_bad_listing_is_refused(http: httpx.Client, bucket: storage.Bucket, query: str) -> None:
     assert http.get(f"/storage/v1/b/{bucket.name}/o?{query}").status_code == 400
@@ -165,14 +158,7 @@ def test_pages_with_a_delimiter_give_what_one_page_would(names: set[str], prefix
 
 
 def _stored(name: str) -> ObjectRecord:
+    fingerprint = Fingerprint(size=0, mtime_ns=0, inode=0)
     return ObjectRecord(
-        bucket="b",
-        name=name,
-        generation=1,
-        fingerprint=Fingerprint(size=0, mtime_ns=0, inode=0),
-        md5="",
-        crc32c="",
-        content_type="",
-        created_us=0,
-        updated_us=0,
+        bucket="b", name=name, generation=1, fingerprint=fingerprint, crc32c="", created_us=0, updated_us=0
     )

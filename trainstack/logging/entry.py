@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from trainstack.instants import format_instant, parse_instant
-from trainstack.logging.filters.fields import FIELDS, RANKS, FieldKind, Kind, severity_name
+from trainstack.logging.filters.fields import FIELDS, RANKS, FieldKind, Kind, fold, severity_name
 from trainstack.surface import load_surface
 
 MAX_ENTRY_BYTES = 256 * 1024
@@ -48,25 +48,14 @@ class StoredEntry:
     fields: Mapping[str, object]
 
     @property
-    def insert_id(self) -> str:
-        return str(self.fields["insertId"])
-
-    @property
-    def severity(self) -> int:
-        return RANKS[str(self.fields["severity"])]
-
-    @property
-    def log_name(self) -> str:
-        return str(self.fields["logName"])
-
-    @property
-    def job_id(self) -> str:
-        """The job of a training job's entry; empty for any other entry."""
-        resource = self.fields["resource"]
-        labels = resource.get("labels") if isinstance(resource, dict) else None
-        if not isinstance(labels, dict):
-            return ""
-        return next((str(value) for key, value in labels.items() if key.lower() == "job_id"), "")
+    def columns(self) -> tuple[str, int, str, str]:
+        """Its insertId, its severity's rank, its log's name, and its job if it is a training job's, else an empty text."""
+        rank, labels = (
+            RANKS[str(self.fields["severity"])],
+            _object(_object(self.fields, "resource"), "labels"),
+        )
+        job_id = next((str(value) for key, value in labels.items() if key.lower() == "job_id"), "")
+        return str(self.fields["insertId"]), rank, fold(str(self.fields["logName"])), fold(job_id)
 
     @cached_property
     def json(self) -> str:
@@ -167,7 +156,7 @@ def checked(kind: Kind, value: object, place: str, faults: list[str]) -> object:
             return value
 
 
-def _object(fields: Mapping[str, object], name: str) -> dict[str, object]:
+def _object(fields: Mapping[str, object], name: str) -> Mapping[str, object]:
     value = fields.get(name)
     return value if isinstance(value, dict) else {}
 

@@ -58,7 +58,11 @@ def load_sink(full_name: str, resource: Mapping[str, object]) -> ExportSink:
     Raises:
         InvalidArgumentError: every fault, also a destination that is not supported here.
     """
-    faults = _faults(resource)
+    faults = SURFACE.body_faults("LogSink", resource)
+    name = str(resource.get("name", ""))
+    if not _NAME.fullmatch(name):
+        allowed = "1 to 100 letters, digits, '_', '-' and '.', beginning with a letter or digit"
+        faults.append(f"name {name!r} must have {allowed}")
     destination = str(resource.get("destination", ""))
     match = _TOPIC.fullmatch(destination)
     if match is None:
@@ -73,15 +77,6 @@ def load_sink(full_name: str, resource: Mapping[str, object]) -> ExportSink:
     if faults or match is None:
         raise InvalidArgumentError("; ".join(faults))
     return ExportSink(full_name=full_name, topic=match[1], filter=wanted, resource=resource)
-
-
-def _faults(resource: Mapping[str, object]) -> list[str]:
-    faults = SURFACE.body_faults("LogSink", resource)
-    name = str(resource.get("name", ""))
-    if not _NAME.fullmatch(name):
-        allowed = "1 to 100 letters, digits, '_', '-' and '.', beginning with a letter or digit"
-        faults.append(f"name {name!r} must have {allowed}")
-    return faults
 
 
 def sink_resource(

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -33,12 +32,9 @@ class LogService:
 
     def __init__(self, store: LogStore) -> None:
         self._store = store
-        self._lock = threading.Lock()
         self.outbox = Outbox(store)
         """The unpublished messages of each sink, by its full name."""
-        self._sinks: dict[str, ExportSink] = {
-            name: load_sink(name, resource) for name, resource in store.resources("sinks").items()
-        }
+        self._sinks = self._loaded_sinks()
 
     def write(
         self,
@@ -72,7 +68,7 @@ class LogService:
         return faults
 
     def _keep_entries(self, entries: Sequence[StoredEntry]) -> None:
-        sinks = list(self._sinks.values())
+        sinks = self._sinks
         owed = [
             (sink.full_name, entry)
             for entry in entries
@@ -120,10 +116,13 @@ class LogService:
             after = position
         return entries, ""
 
+    def _loaded_sinks(self) -> Sequence[ExportSink]:
+        """Every sink with its compiled filter, which each write needs."""
+        return [load_sink(name, resource) for name, resource in self._store.resources("sinks").items()]
+
     def sink(self, full_name: str) -> ExportSink:
         """Raises `ApiError`: NOT_FOUND."""
-        self.resource("sinks", full_name)
-        return self._sinks[full_name]
+        return load_sink(full_name, self.resource("sinks", full_name))
 
     def resource(self, kind: Kind, full_name: str) -> Mapping[str, object]:
         """The sink or metric as the API shows it.
@@ -151,7 +150,7 @@ class LogService:
             ApiError: ALREADY_EXISTS; INVALID_ARGUMENT with every fault.
         """
         full_name = f"{parent}/{kind}/{given.get('name', '')}"
-        with self._lock:
+        with self._store.transaction():
             if full_name in self._store.resources(kind):
                 raise ApiError(
                     Status.ALREADY_EXISTS, f"{kind[:-1].title()} {given.get('name')} already exists"
@@ -167,7 +166,7 @@ class LogService:
             ApiError: NOT_FOUND for a sink; INVALID_ARGUMENT with every fault.
         """
         parent = full_name.partition(f"/{kind}/")[0]
-        with self._lock:
+        with self._store.transaction():
             if kind == "sinks":
                 current: Mapping[str, object] | None = self.resource(kind, full_name)
             else:
@@ -177,12 +176,10 @@ class LogService:
 
     def _keep(self, kind: Kind, full_name: str, resource: Mapping[str, object]) -> Mapping[str, object]:
         if kind == "sinks":
-            sink = load_sink(full_name, resource)
-            self._store.put(kind, full_name, resource)
-            self._sinks[full_name] = sink
-            self.outbox.retry()
-        else:
-            self._store.put(kind, full_name, resource)
+            load_sink(full_name, resource)  # refuses an invalid one
+        self._store.put(kind, full_name, resource)
+        self._sinks = self._loaded_sinks()
+        self.outbox.retry()
         return resource
 
     def delete(self, kind: Kind, full_name: str) -> None:
@@ -191,16 +188,16 @@ class LogService:
         Raises:
             ApiError: NOT_FOUND.
         """
-        with self._lock, self._store.transaction():
+        with self._store.transaction():
             self.resource(kind, full_name)
             self._store.delete(kind, full_name)
             if kind == "sinks":
                 self.outbox.forget(full_name)
-                del self._sinks[full_name]
+            self._sinks = self._loaded_sinks()
 
     def logs_of(self, parent: str) -> Sequence[str]:
         """The names of the logs with entries, in order."""
-        return sorted(self._store.logs(parent))
+        return self._store.logs(parent)
 
     def delete_log(self, parent: str, log_name: str) -> None:
         """Delete a log's entries.
@@ -221,7 +218,8 @@ class LogService:
                 "owed": owing.get(name, 0),
                 **vars(self.outbox.accounts[name]),
             }
-            for name, sink in list(self._sinks.items())
+            for sink in self._sinks
+            for name in (sink.full_name,)
         ]
         return {"entries": self._store.count(), "sinks": sinks}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from trainstack.logging.entry import StoredEntry
-from trainstack.logging.filters.compare import fold
+from trainstack.logging.filters.fields import fold
 from trainstack.logging.filters.parse import Bound
 from trainstack.outbox import OUTBOX_SCHEMA
 from trainstack.sqlite import Database
@@ -50,13 +50,7 @@ class LogStore(Database):
         self.executemany(
             "INSERT OR IGNORE INTO entries (parent, timestamp, insert_id, severity, log_name, job_id, body)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    *(one.parent, one.timestamp_ns, one.insert_id, one.severity),
-                    *(fold(one.log_name), fold(one.job_id), one.json),
-                )
-                for one in entries
-            ],
+            [(one.parent, one.timestamp_ns, *one.columns, one.json) for one in entries],
         )
 
     def scan(
@@ -96,10 +90,10 @@ class LogStore(Database):
         return int(self.row("SELECT count(*) FROM entries")[0])
 
     def logs(self, parent: str) -> list[str]:
-        """The names of the logs with entries."""
+        """The names of the logs with entries, in order."""
         rows = self.rows(
             "SELECT json_extract(body, '$.logName') FROM entries WHERE id IN"
-            " (SELECT min(id) FROM entries WHERE parent = ? GROUP BY log_name)",
+            " (SELECT min(id) FROM entries WHERE parent = ? GROUP BY log_name) ORDER BY 1",
             (parent,),
         )
         return [name for (name,) in rows]

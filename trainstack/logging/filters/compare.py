@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from trainstack.instants import parse_duration, parse_instant
-from trainstack.logging.filters.fields import DEFAULTS, RANKS, FieldKind, getter, resolve, severity_name
+from trainstack.logging.filters.fields import DEFAULTS, RANKS, FieldKind, fold, getter, resolve, severity_name
 from trainstack.logging.filters.terms import (
     ANY_SHAPE,
     ONE_VALUE,
@@ -30,11 +30,6 @@ _ORDER: Mapping[Operator, Callable[[float | str, float | str], bool]] = {
     Operator.MORE: op.gt,
     Operator.AT_LEAST: op.ge,
 }
-
-
-def fold(text: str) -> str:
-    """Text folded for comparison: the language ignores case."""
-    return text.lower()
 
 
 def comparison(path: tuple[str, ...], operator: Operator, value: Value) -> Predicate:

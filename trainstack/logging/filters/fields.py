@@ -86,6 +86,11 @@ DEFAULTS: Mapping[FieldKind, object] = {
 }
 
 
+def fold(text: str) -> str:
+    """Text folded for comparison: the language ignores case."""
+    return text.lower()
+
+
 def severity_name(value: object) -> str:
     """The severity's name, from a name in any case or a number (as a number or as text).
 

@@ -10,8 +10,8 @@ from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput
 from lark.exceptions import VisitError
 
 from trainstack.instants import parse_instant
-from trainstack.logging.filters.compare import Predicate, comparison, fold, texts
-from trainstack.logging.filters.fields import RANKS, resolve, severity_name
+from trainstack.logging.filters.compare import Predicate, comparison, texts
+from trainstack.logging.filters.fields import RANKS, fold, resolve, severity_name
 from trainstack.logging.filters.terms import ANY_SHAPE, FilterWork, LogFilterError, Operator, Value
 
 MAX_FILTER_CHARACTERS = 20_000
@@ -111,16 +111,18 @@ def _error_from(fault: UnexpectedInput, text: str) -> LogFilterError:
             lines = text.split("\n")
             return LogFilterError("it is incomplete", line=len(lines), column=len(lines[-1]) + 1)
         case UnexpectedToken(token=token):
-            return LogFilterError(f"unexpected {str(token)!r}", line=fault.line, column=fault.column)
+            return _error_at(fault, f"unexpected {str(token)!r}")
         case UnexpectedCharacters(char=character):
-            reason = (
-                f"unexpected character {character!r}; put values with special characters in double quotes"
-            )
-            return LogFilterError(reason, line=fault.line, column=fault.column)
+            reason = "put values with special characters in double quotes"
+            return _error_at(fault, f"unexpected character {character!r}; {reason}")
         case _:
-            return LogFilterError(
-                "it cannot be parsed", line=getattr(fault, "line", 0), column=getattr(fault, "column", 0)
-            )
+            return _error_at(fault, "it cannot be parsed")
+
+
+def _error_at(place: object, reason: str) -> LogFilterError:
+    """The error at the line and column of a token, or of one of the parser's faults."""
+    line, column = (getattr(place, name, None) or 0 for name in ("line", "column"))
+    return LogFilterError(reason, line=line, column=column)
 
 
 def _text_of(text: str) -> str:
@@ -145,11 +147,7 @@ class _Builder(Transformer[Token, LogFilter]):
         if token.type == "STRING":
             return Value(text=_text_of(token), quoted=True)
         if '"' in token:
-            raise LogFilterError(
-                f"only a part of the value {str(token)!r} is quoted",
-                line=token.line or 0,
-                column=token.column or 0,
-            )
+            raise _error_at(token, f"only a part of the value {str(token)!r} is quoted")
         return Value(text=str(token), quoted=False)
 
     def conjunction(self, *parts: LogFilter) -> LogFilter:
@@ -178,11 +176,7 @@ class _Builder(Transformer[Token, LogFilter]):
         return LogFilter(predicate=holds)
 
     def call(self, name: Token, *_arguments: Value) -> LogFilter:
-        raise LogFilterError(
-            f"this emulator does not support the function {str(name)!r}",
-            line=name.line or 0,
-            column=name.column or 0,
-        )
+        raise _error_at(name, f"this emulator does not support the function {str(name)!r}")
 
     def comparison(self, path: Token, operator: Token, *values: Value) -> LogFilter:
         """`f=("a" OR "b")` is `f="a" OR f="b"`."""

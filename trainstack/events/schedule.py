@@ -6,8 +6,8 @@ cronsim parses the expressions, as it does those of retraining rules.
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
@@ -55,7 +55,8 @@ def ticks_after(schedule: CronSchedule, moment: datetime) -> Iterator[datetime]:
             "a cron expression has five: minute, hour, day of month, month, day of week."
         )
     try:
-        ticks = CronSim(schedule.cron, moment.astimezone(_zone(schedule.time_zone)))
+        zone = UTC if schedule.time_zone in _UTC_NAMES else ZoneInfo(schedule.time_zone)
+        ticks = CronSim(schedule.cron, moment.astimezone(zone))
     except CronSimError as error:
         raise BadScheduleError(f"Schedule {schedule.name}: {schedule.cron!r}: {error}.") from error
     except (ZoneInfoNotFoundError, ValueError) as error:
@@ -66,28 +67,22 @@ def ticks_after(schedule: CronSchedule, moment: datetime) -> Iterator[datetime]:
     return (tick.astimezone(UTC) for tick in ticks)
 
 
+@dataclass
 class Scheduler:
-    """Publishes every tick of its schedules between `start` and `stop`. Missed ticks are not made up for."""
+    """Publishes every tick of its schedules between `start` and `stop`. Missed ticks are not made up for.
 
-    def __init__(
-        self, schedules: tuple[CronSchedule, ...], *, publish: Publish, every: timedelta | None = None
-    ) -> None:
-        """A scheduler, not yet started.
+    With `every`, it ticks at this interval instead of by the cron expressions, for tests and demonstrations.
+    """
 
-        Args:
-            schedules: what to publish when.
-            publish: publishes a message.
-            every: tick at this interval instead of by the cron expressions, for tests and demonstrations.
-        """
-        self._schedules = schedules
-        self._publish = publish
-        self._every = every
-        self._tasks: list[asyncio.Task[None]] = []
+    schedules: tuple[CronSchedule, ...]
+    publish: Publish
+    every: timedelta | None = None
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list, init=False)
 
     def start(self) -> None:
         self._tasks = [
             asyncio.create_task(self._run(schedule), name=f"schedule {schedule.name}")
-            for schedule in self._schedules
+            for schedule in self.schedules
         ]
 
     async def stop(self) -> None:
@@ -97,12 +92,12 @@ class Scheduler:
 
     async def _run(self, schedule: CronSchedule) -> None:
         while True:
-            if self._every is not None:
-                await asyncio.sleep(self._every.total_seconds())
+            if self.every is not None:
+                await asyncio.sleep(self.every.total_seconds())
             else:
                 await _until(next(ticks_after(schedule, datetime.now(UTC))))
             try:
-                await asyncio.to_thread(self._publish, schedule.topic_name, schedule.data)
+                await asyncio.to_thread(self.publish, schedule.topic_name, schedule.data)
             except Exception as failure:  # a tick that cannot be published is lost; the next one is tried
                 _log.warning(
                     "schedule %s: a tick could not be published and is lost: %r", schedule.name, failure
@@ -113,7 +108,3 @@ async def _until(moment: datetime) -> None:
     # In short sleeps, because the wall clock may be set or the machine suspended.
     while (left := (moment - datetime.now(UTC)).total_seconds()) > 0:  # noqa: ASYNC110  # time is no event
         await asyncio.sleep(min(left, _NAP_S))
-
-
-def _zone(name: str) -> tzinfo:
-    return UTC if name in _UTC_NAMES else ZoneInfo(name)

@@ -52,17 +52,13 @@ class Authority:
         (self.trust / ".curlrc").write_text(f'cacert = "{self.trust / BUNDLE}"\n', encoding="utf-8")
         chain = folder / "server.pem"
         chain.touch(mode=0o600)
-        chain.write_bytes(_private(key) + _pem(server))
-        self.context = _server_context(chain)
+        encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+        chain.write_bytes(key.private_bytes(encoding, form, serialization.NoEncryption()) + _pem(server))
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         """Server-side TLS. A client that offers both protocols, such as curl, gets HTTP/1.1; HTTP/2 is only for gRPC's."""
-
-
-def _server_context(chain: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1", "h2"])  # the server's order decides
-    context.load_cert_chain(chain)
-    return context
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self.context.set_alpn_protocols(["http/1.1", "h2"])  # the server's order decides
+        self.context.load_cert_chain(chain)
 
 
 def _certificate(
@@ -76,6 +72,18 @@ def _certificate(
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     now = datetime.now(UTC)
     is_authority = signed_by is None
+    # Python 3.13 refuses an authority without `keyCertSign` (`ssl.VERIFY_X509_STRICT`).
+    usage = x509.KeyUsage(
+        digital_signature=not is_authority,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -87,7 +95,7 @@ def _certificate(
         .add_extension(
             x509.BasicConstraints(ca=is_authority, path_length=0 if is_authority else None), critical=True
         )
-        .add_extension(_key_usage(is_authority=is_authority), critical=True)
+        .add_extension(usage, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(signing_key.public_key()), critical=False
@@ -100,26 +108,5 @@ def _certificate(
     return builder.sign(signing_key, hashes.SHA256())
 
 
-def _key_usage(*, is_authority: bool) -> x509.KeyUsage:
-    """Python 3.13 refuses an authority without `keyCertSign` (`ssl.VERIFY_X509_STRICT`)."""
-    return x509.KeyUsage(
-        digital_signature=not is_authority,
-        key_cert_sign=is_authority,
-        crl_sign=is_authority,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
 def _pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
-
-
-def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )

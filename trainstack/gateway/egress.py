@@ -58,9 +58,9 @@ def parse_proxy(address: str) -> Proxy:
     except ValueError:
         port = 0
     if url.scheme != "http" or not url.hostname or not port:
-        raise OSError(
-            f"this machine's proxy must have the form http://host:port, found {_without_credentials(address)!r}"
-        )
+        scheme, separator, rest = address.rpartition("://")
+        found = f"{scheme}{separator}{rest.rpartition('@')[2]}"  # without its credentials
+        raise OSError(f"this machine's proxy must have the form http://host:port, found {found!r}")
     if url.username is None:
         return Proxy(host=url.hostname, port=port, fields=())
     pair = base64.b64encode(f"{unquote(url.username)}:{unquote(url.password or '')}".encode()).decode()
@@ -173,12 +173,6 @@ async def _status(reader: asyncio.StreamReader) -> str:
             f"the head of the response from this machine's proxy exceeds {CHUNK_BYTES} bytes"
         ) from None
     return head.split(b"\r\n", 1)[0].decode("latin-1")
-
-
-def _without_credentials(proxy: str) -> str:
-    """The address without its credentials."""
-    scheme, separator, rest = proxy.rpartition("://")
-    return f"{scheme}{separator}{rest.rpartition('@')[2]}"
 
 
 class OwnAddressError(Exception):

@@ -36,30 +36,24 @@ class WorkloadIdentity:
     variables: Mapping[str, str]
 
 
+@dataclass(frozen=True, kw_only=True)
 class WorkloadIdentities:
-    """Issues workload identities, and revokes them."""
+    """Issues workload identities, and revokes them.
 
-    def __init__(
-        self,
-        *,
-        tokens: Tokens,
-        project_id: str,
-        project_number: str,
-        gateway_port: int,
-        trust: Path,
-        gateway: Gateway | None = None,
-    ) -> None:
-        """`gateway_port` is the gateway's in every network; `gateway` itself is needed for networks besides this machine's."""
-        self._tokens = tokens
-        self._project_id, self._project_number = project_id, project_number
-        self.gateway_port = gateway_port
-        self.trust = trust
-        self._gateway = gateway
+    `gateway_port` is the gateway's in every network; `gateway` itself is needed for networks besides this machine's.
+    """
+
+    tokens: Tokens
+    project_id: str
+    project_number: str
+    gateway_port: int
+    trust: Path
+    gateway: Gateway | None = None
 
     @property
     def ports(self) -> list[int]:
         """Those that a network needs for `admit`: the gateway's, and those of this machine that every job may reach."""
-        forwarded = self._gateway.forwarded_ports if self._gateway else []
+        forwarded = self.gateway.forwarded_ports if self.gateway else []
         return [self.gateway_port, *forwarded]
 
     async def admit(self, listeners: Sequence[socket.socket]) -> list[asyncio.Server]:
@@ -67,12 +61,12 @@ class WorkloadIdentities:
 
         `listeners` are on that network's `ports`.
         """
-        if self._gateway is None:
+        if self.gateway is None:
             return []
         gateway, *forwarded = listeners
         return [
-            await self._gateway.listen(gateway),
-            *[await self._gateway.forward(address) for address in forwarded],
+            await self.gateway.listen(gateway),
+            *[await self.gateway.forward(address) for address in forwarded],
         ]
 
     async def issue(
@@ -85,13 +79,13 @@ class WorkloadIdentities:
         Raises:
             OSError: no port is free.
         """
-        token = self._tokens.issue(principal)
+        token = self.tokens.issue(principal)
         metadata = InstanceMetadata(
-            project_id=self._project_id,
-            project_number=self._project_number,
+            project_id=self.project_id,
+            project_number=self.project_number,
             zone=zone,
-            email=principal.email or default_account(self._project_number),
-            token=lambda: token,
+            email=principal.email or default_account(self.project_number),
+            token=token,
         )
         server = Server(application(metadata), listener=listener, most_connections=_MOST_OF_A_REPLICA)
         await server.start()
@@ -103,7 +97,7 @@ class WorkloadIdentities:
 
     async def revoke(self, identity: WorkloadIdentity) -> None:
         """Stop the metadata server and revoke the token. Safe to repeat."""
-        self._tokens.revoke(identity.token)
+        self.tokens.revoke(identity.token)
         await identity.metadata.stop()
 
     def _variables(

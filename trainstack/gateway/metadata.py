@@ -28,14 +28,14 @@ _Node: TypeAlias = "str | int | list[str] | dict[str, _Node] | Callable[[], obje
 class InstanceMetadata:
     """The replica's identity.
 
-    `zone` is like `europe-west4-a`; `email` is the service account's; `token` issues an access token.
+    `zone` is like `europe-west4-a`; `email` is the service account's; `token` is its access token.
     """
 
     project_id: str
     project_number: str
     zone: str
     email: str
-    token: Callable[[], str]
+    token: str
 
 
 def application(metadata: InstanceMetadata) -> ASGIApp:
@@ -76,7 +76,7 @@ def _tree(metadata: InstanceMetadata) -> dict[str, "_Node"]:
         "email": metadata.email,
         "scopes": list(_SCOPES),
         "token": lambda: {
-            "access_token": metadata.token(),
+            "access_token": metadata.token,
             "expires_in": LIFETIME_S,
             "token_type": "Bearer",
         },

@@ -4,7 +4,8 @@ Functions such as `create_topic` handle the request of the gRPC method with thei
 """
 
 import time
-from collections.abc import Container, Iterable
+from collections.abc import Container, Mapping
+from typing import TypeVar
 
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -23,6 +24,7 @@ EMPTY: wire.Message = Empty()
 _IMMUTABLE = frozenset({"name", "topic", "filter", "enable_message_ordering"})
 _WEEK_US = 7 * 24 * 3600 * 1_000_000
 _HOUR_US = 3600 * 1_000_000
+_Listed = TypeVar("_Listed")
 
 
 def check_new(name: str, kind: names.Kind, existing: Container[str]) -> None:
@@ -64,13 +66,13 @@ def delete_topic(service: PubsubService, request: wire.Message) -> wire.Message:
 
 
 def list_topics(service: PubsubService, request: wire.Message) -> wire.Message:
-    page, token = page_of(service.topics, request, project=request.project)
-    return wire.ListTopicsResponse(topics=[service.topics[name] for name in page], next_page_token=token)
+    topics, token = page_of(service.topics, request, project=request.project)
+    return wire.ListTopicsResponse(topics=topics, next_page_token=token)
 
 
 def list_topic_subscriptions(service: PubsubService, request: wire.Message) -> wire.Message:
     topic = service.topic(request.topic).name
-    attached = [one.name for one in service.subscriptions.values() if one.topic == topic]
+    attached = {one.name: one.name for one in service.subscriptions.values() if one.topic == topic}
     page, token = page_of(attached, request)
     return wire.ListTopicSubscriptionsResponse(subscriptions=page, next_page_token=token)
 
@@ -142,7 +144,7 @@ def delete_subscription(service: PubsubService, request: wire.Message) -> wire.M
 
 def list_subscriptions(service: PubsubService, request: wire.Message) -> wire.Message:
     page, token = page_of(service.subscriptions, request, project=request.project)
-    configs = [service.subscriptions[name].config for name in page]
+    configs = [subscription.config for subscription in page]
     return wire.ListSubscriptionsResponse(subscriptions=configs, next_page_token=token)
 
 
@@ -175,14 +177,14 @@ def delete_snapshot(service: PubsubService, request: wire.Message) -> wire.Messa
 
 
 def list_snapshots(service: PubsubService, request: wire.Message) -> wire.Message:
-    page, token = page_of(service.snapshots, request, project=request.project)
-    shown = [service.snapshots[name] for name in page]
-    return wire.ListSnapshotsResponse(snapshots=shown, next_page_token=token)
+    snapshots, token = page_of(service.snapshots, request, project=request.project)
+    return wire.ListSnapshotsResponse(snapshots=snapshots, next_page_token=token)
 
 
 def list_topic_snapshots(service: PubsubService, request: wire.Message) -> wire.Message:
     topic = service.topic(request.topic).name
-    page, token = page_of([one.name for one in service.snapshots.values() if one.topic == topic], request)
+    of_topic = {one.name: one.name for one in service.snapshots.values() if one.topic == topic}
+    page, token = page_of(of_topic, request)
     return wire.ListTopicSnapshotsResponse(snapshots=page, next_page_token=token)
 
 
@@ -208,15 +210,15 @@ def _config_with(current: wire.Message, update: wire.Message, mask: FieldMask) -
 
 
 def page_of(
-    matching: Iterable[str], request: wire.Message, *, project: str | None = None
-) -> tuple[list[str], str]:
-    """A page of the names, of one project if given, and the token of the next page.
+    matching: Mapping[str, _Listed], request: wire.Message, *, project: str | None = None
+) -> tuple[list[_Listed], str]:
+    """A page of what has these names, of one project if given, in order of name, and the token of the next page.
 
     Tokens are names, so they stay valid when resources change.
     """
     if project is not None:
         names.check_project(project)
-        matching = [name for name in matching if name.startswith(f"{project}/")]
+        matching = {name: one for name, one in matching.items() if name.startswith(f"{project}/")}
     if request.page_size < 0:
         raise InvalidArgumentError(f"Invalid page size {request.page_size}: it must not be negative.")
     if request.page_token and not request.page_token.startswith("projects/"):
@@ -225,4 +227,4 @@ def page_of(
         )
     rest = sorted(name for name in matching if name > request.page_token)
     size = min(request.page_size or DEFAULT_PAGE, MAX_PAGE)
-    return rest[:size], rest[size - 1] if len(rest) > size else ""
+    return [matching[name] for name in rest[:size]], rest[size - 1] if len(rest) > size else ""

@@ -134,7 +134,7 @@ def get_schema(service: PubsubService, request: wire.Message) -> wire.Message:
 
 def list_schemas(service: PubsubService, request: wire.Message) -> wire.Message:
     page, token = page_of(service.schemas, request, project=request.parent)
-    shown = [_shown(service.schema(name), request.view) for name in page]
+    shown = [_shown(revisions[-1], request.view) for revisions in page]
     return wire.ListSchemasResponse(schemas=shown, next_page_token=token)
 
 

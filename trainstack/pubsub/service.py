@@ -85,11 +85,7 @@ class PubsubService:
         del self.snapshots[name]
 
     def topic(self, name: str) -> wire.Message:
-        """The topic with this name.
-
-        Raises:
-            ResourceNotFound: no topic has it.
-        """
+        """Raises `ResourceNotFound`."""
         return _existing(self.topics, name)
 
     def subscription(self, name: str) -> Subscription:

@@ -11,6 +11,7 @@ import secrets
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
@@ -52,31 +53,30 @@ class RegistryFailedError(Exception):
     """The registry cannot run here; the message says why."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Registry:
     """A registry on loopback that keeps its images in a folder and publishes a message for each push.
 
     A push needs no password. A push to `127.0.0.1:PORT/PATH` is published as `host/PATH`.
+
+    Attributes:
+        dir: folder of the images; a later registry on it still has them.
+        host: the registry's name in the cloud, `us-central1-docker.pkg.dev`.
+        publish: publishes the data of one message; called in a thread, returns once it is published.
+        guard: supervises the process.
     """
 
-    def __init__(self, *, dir: Path, host: str, publish: Publish, guard: ProcessGuard) -> None:  # noqa: A002  as every part of the stack calls its folder
-        """Configure the registry, without starting it.
+    dir: Path
+    host: str
+    publish: Publish
+    guard: ProcessGuard
+    _child: Child | None = field(default=None, init=False)
+    _port: int = field(default=0, init=False)
 
-        Args:
-            dir: folder of the images; a later registry on it still has them.
-            host: the registry's name in the cloud, `us-central1-docker.pkg.dev`.
-            publish: publishes the data of one message; called in a thread, returns once it is published.
-            guard: supervises the process.
-        """
-        self._dir = dir
-        self._host = host
-        self._publish = publish
-        self._guard = guard
-        self._ear = Server(
-            LoopbackOnly(Starlette(routes=[Route("/events", self._receive, methods=["POST"])]))
-        )
+    def __post_init__(self) -> None:
+        routes = [Route("/events", self._receive, methods=["POST"])]
+        self._ear = Server(LoopbackOnly(Starlette(routes=routes)))
         self._token = secrets.token_hex(16)
-        self._child: Child | None = None
-        self._port = 0
         self._said: deque[bytes] = deque(maxlen=20)
 
     @property
@@ -97,11 +97,11 @@ class Registry:
             )
         await self._ear.start()
         self._port = free_port(port)
-        config = self._dir / "config.yml"
+        config = self.dir / "config.yml"
         config.touch(mode=0o600)  # before the token is written to it
         config.write_text(json.dumps(self._config()))  # YAML reads JSON
-        self._child = self._guard.start(
-            [program, "serve", str(config)], env={"PATH": SYSTEM_PATH}, cwd=self._dir, on_lines=self._keep
+        self._child = self.guard.start(
+            [program, "serve", str(config)], env={"PATH": SYSTEM_PATH}, cwd=self.dir, on_lines=self._keep
         )
         deadline = asyncio.get_running_loop().time() + _START_S
         while not await asyncio.to_thread(_answers, self._port):
@@ -137,7 +137,7 @@ class Registry:
             "version": "0.1",
             "log": {"level": "warn", "accesslog": {"disabled": True}},
             "storage": {
-                "filesystem": {"rootdirectory": str(self._dir / "images")},
+                "filesystem": {"rootdirectory": str(self.dir / "images")},
                 "delete": {"enabled": True},
             },
             "http": {"addr": self.address, "secret": secrets.token_hex(16)},
@@ -151,8 +151,8 @@ class Registry:
             return google_error(403, "only the registry itself may report pushes", status="PERMISSION_DENIED")
         body = await request.body()
         try:
-            for message in messages_of(body, host=self._host):
-                await asyncio.to_thread(self._publish, message)
+            for message in messages_of(body, host=self.host):
+                await asyncio.to_thread(self.publish, message)
         except BadEnvelopeError as fault:
             return google_error(400, str(fault), status="INVALID_ARGUMENT")
         except GoogleAPICallError as fault:  # the registry retries

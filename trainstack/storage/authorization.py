@@ -60,13 +60,8 @@ def _is_listed(store: ObjectStore, permission: str, resource: Resource, generati
 
 def may_create(grants: Grants | None, store: ObjectStore, bucket: str, name: str) -> None:
     """Raises `RefusedError`: 403 if the caller may not create the object, 404 if there is no such bucket."""
-    if refused := _lacking(grants, "storage.objects.create", bucket, name):
+    if refused := lacking(grants, "storage.objects.create", bucket, name):
         raise _missing(store, bucket) or refused
-
-
-def replacing(grants: Grants | None, bucket: str, name: str) -> RefusedError | None:
-    """The refusal for replacing the object, which requires the permission to delete it; None if the caller has that."""
-    return _lacking(grants, "storage.objects.delete", bucket, name)
 
 
 def without_listing(grants: Grants | None, refused: RefusedError) -> RefusedError:
@@ -76,10 +71,10 @@ def without_listing(grants: Grants | None, refused: RefusedError) -> RefusedErro
     """
     if not isinstance(refused, NoSuchObjectError):
         return refused
-    return _lacking(grants, "storage.objects.list", refused.bucket, refused.name) or refused
+    return lacking(grants, "storage.objects.list", refused.bucket, refused.name) or refused
 
 
-def _lacking(grants: Grants | None, permission: str, bucket: str, name: str) -> RefusedError | None:
+def lacking(grants: Grants | None, permission: str, bucket: str, name: str) -> RefusedError | None:
     """The refusal of a caller without the permission on an object; None for all others."""
     try:
         require(grants, permission, bucket_of(bucket, name))

@@ -7,6 +7,7 @@ the real service.
 
 import ssl
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from starlette.responses import StreamingResponse
@@ -27,6 +28,7 @@ _HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"u
 _WITHIN_S, _CONNECT_WITHIN_S = 60.0, 5.0  # programs that can work without the data should not wait long
 
 
+@dataclass(kw_only=True)
 class PublicData:
     """An ASGI application: `app`, except for anonymous reads through the gateway of buckets that do not exist here.
 
@@ -34,17 +36,16 @@ class PublicData:
     project's own data, even if the bucket does not exist.
     """
 
-    def __init__(self, app: ASGIApp, *, has_bucket: Callable[[str], bool], url: str = SERVICE) -> None:
-        self._app = app
-        self._has_bucket = has_bucket
-        self._url = url
-        self._client: httpx.AsyncClient | None = None
+    app: ASGIApp
+    has_bucket: Callable[[str], bool]
+    url: str = SERVICE
+    _client: "httpx.AsyncClient | None" = field(default=None, init=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if _is_anonymous(scope) and (bucket := _bucket_read(scope)) and not self._has_bucket(bucket):
+        if _is_anonymous(scope) and (bucket := _bucket_read(scope)) and not self.has_bucket(bucket):
             await self._hand_on(bucket, scope, receive, send)
         else:
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
 
     async def close(self) -> None:
         """Close the connections to the service. Safe to call twice."""
@@ -62,13 +63,13 @@ class PublicData:
         asked = {name: value for name, value in scope["headers"] if name in _ASKED}
         request = self._client.build_request(
             scope["method"],
-            f"{self._url}{(scope.get('raw_path') or scope['path'].encode()).decode('ascii', errors='replace')}{'?' if query else ''}{query}",
+            f"{self.url}{(scope.get('raw_path') or scope['path'].encode()).decode('ascii', errors='replace')}{'?' if query else ''}{query}",
             headers=list({b"accept-encoding": b"identity", **asked}.items()),
         )
         try:
             answer = await self._client.send(request, stream=True)
         except httpx.TransportError as fault:
-            message = f"The bucket {bucket!r} does not exist in this stack, and {self._url} cannot be reached for it: {fault}"
+            message = f"The bucket {bucket!r} does not exist in this stack, and {self.url} cannot be reached for it: {fault}"
             await google_error(502, message, reason="badGateway")(scope, receive, send)
             return
         try:

@@ -87,12 +87,12 @@ class Storage:
         )
         self._authenticated: ASGIApp = Authenticated(called, tokens, anonymous=True)
         self._public = PublicData(
-            self._authenticated,
+            app=self._authenticated,
             has_bucket=lambda name: self.store.catalog.find_bucket(name) is not None,
             url=public_data,
         )
         self._guarded: ASGIApp = LoopbackOnly(
-            SignedUrls(self._public, called=called, keys=tokens.keys if tokens else SigningKeys())
+            SignedUrls(app=self._public, called=called, keys=tokens.keys if tokens else SigningKeys())
         )
         self._watch: Watch | None = None
         self._tasks: list[asyncio.Task[None]] = []

@@ -8,6 +8,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -33,13 +34,13 @@ _UNSIGNED = "UNSIGNED-PAYLOAD"
 _MAX_SKEW = timedelta(minutes=15)
 
 
+@dataclass(frozen=True, kw_only=True)
 class SignedUrls:
     """An ASGI application: `called` for requests with a valid signature, by its signer, and `app` for those without one."""
 
-    def __init__(self, app: ASGIApp, *, called: ASGIApp, keys: SigningKeys) -> None:
-        self._app = app
-        self._called = called
-        self._keys = keys
+    app: ASGIApp
+    called: ASGIApp
+    keys: SigningKeys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         query = scope["query_string"].decode("latin-1")
@@ -48,23 +49,20 @@ class SignedUrls:
             given = {name.lower(): value for name, value in parse_qsl(query)}
         try:
             if "x-goog-signature" in given:
-                signer = _signer(scope, given, query, self._keys)
-                kept = [pair for pair in parse_qsl(query, True) if pair[0].lower() not in _OWN]
-                scope = {**scope, "query_string": urlencode(kept).encode()}
+                signer, own = _signer(scope, given, query, self.keys), _OWN
             elif "googleaccessid" in given and "signature" in given:
-                signer = _signer_v2(scope, given, query, self._keys)
-                kept = [pair for pair in parse_qsl(query, True) if pair[0].lower() not in _OWN_V2]
-                scope = {**scope, "query_string": urlencode(kept).encode()}
+                signer, own = _signer_v2(scope, given, query, self.keys), _OWN_V2
             elif "x-amz-signature" in given:
                 raise _refusal(400, "NotImplemented", "HMAC signatures are not imitated by the local stack.")
             else:
-                await self._app(scope, receive, send)
+                await self.app(scope, receive, send)
                 return
         except RefusedError as refused:
             await answer_refusal(xml_error(refused), scope, receive, send)
             return
+        kept = [pair for pair in parse_qsl(query, True) if pair[0].lower() not in own]
         with acting_as(signer):
-            await self._called(scope, receive, send)
+            await self.called({**scope, "query_string": urlencode(kept).encode()}, receive, send)
 
 
 def _signer(scope: Scope, given: Mapping[str, str], query: str, keys: SigningKeys) -> Principal:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -22,22 +23,20 @@ _CODES = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 4
 _PASSED_ON = ("authorization", "user-agent")
 
 
+@dataclass(kw_only=True, eq=False)
 class LazyGrpcServer:
     """A gRPC server on a loopback port that forwards each call to a REST service; it is created for its first client.
 
-    Most stacks never need one, and its imports would slow every start by a tenth.
+    Most stacks never need one, and its imports would slow every start by a tenth; `services` may import modules.
+    `base_url` is the REST service's, without a trailing slash. The service treats its calls as the gateway's, and
+    requires a token for each.
     """
 
-    def __init__(self, *, base_url: str, services: Callable[[], Services]) -> None:
-        """`services` may import modules.
-
-        `base_url` is the REST service's, without a trailing slash. The service treats its calls as the
-        gateway's, and requires a token for each.
-        """
-        self._base_url, self._services = base_url, services
-        self._running: tuple[httpx.AsyncClient, grpc.aio.Server, int] | None = None
-        self._stopped = False
-        self._lock = asyncio.Lock()
+    base_url: str
+    services: Callable[[], Services]
+    _running: "tuple[httpx.AsyncClient, grpc.aio.Server, int] | None" = field(default=None, init=False)
+    _stopped: bool = field(default=False, init=False)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def port(self) -> int:
         """The server's port; the first call starts it. 0 after `stop`."""
@@ -59,13 +58,13 @@ class LazyGrpcServer:
     def _import_services(self) -> Services:
         import httpx  # noqa: F401  # in a thread, for it takes a while
 
-        return self._services()
+        return self.services()
 
     async def _start(self, services: Services) -> "tuple[httpx.AsyncClient, grpc.aio.Server, int]":
         import httpx  # already imported
 
         transport = httpx.AsyncHTTPTransport(local_address=GATEWAY_ADDRESS)
-        http = httpx.AsyncClient(base_url=self._base_url, timeout=DEADLINE_S, transport=transport)
+        http = httpx.AsyncClient(base_url=self.base_url, timeout=DEADLINE_S, transport=transport)
         server = grpc.aio.server(options=[("grpc.max_receive_message_length", MAX_MESSAGE_BYTES)])
         for service, methods in services.items():
             handlers = {method.name: _handler(http, method) for method in methods}

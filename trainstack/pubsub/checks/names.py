@@ -20,11 +20,7 @@ _PROJECT = re.compile(r"projects/[^/\s]+")
 
 
 def check_name(name: str, *, kind: Kind) -> None:
-    """Refuse an invalid name of a resource.
-
-    Raises:
-        InvalidArgumentError: the name has another form or a forbidden id.
-    """
+    """Raises `InvalidArgumentError` for a name of another form, or with a forbidden id."""
     project, found_kind, resource_id = ["", "", *name.rsplit("/", 2)][-3:]
     if not _PROJECT.fullmatch(project) or found_kind != kind or not _ID.fullmatch(resource_id):
         raise InvalidArgumentError(
@@ -35,11 +31,7 @@ def check_name(name: str, *, kind: Kind) -> None:
 
 
 def check_project(name: str) -> None:
-    """Refuse anything but `projects/PROJECT`.
-
-    Raises:
-        InvalidArgumentError: the name has another form.
-    """
+    """Raises `InvalidArgumentError` for anything but `projects/PROJECT`."""
     if not _PROJECT.fullmatch(name):
         raise InvalidArgumentError(f"Invalid project name: (name={name!r}). It must be projects/PROJECT.")
 

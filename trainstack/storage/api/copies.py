@@ -1,11 +1,10 @@
 """Objects created from other objects: copyTo, rewriteTo, moveTo, restore, compose."""
 
 import dataclasses
-from collections.abc import Mapping
+from typing import Any
 
 from starlette.responses import Response
 
-from trainstack.storage.api.access_controls import new_access
 from trainstack.storage.api.call import (
     Call,
     Json,
@@ -16,8 +15,8 @@ from trainstack.storage.api.call import (
     text_field,
 )
 from trainstack.storage.api.encryption import check_key, key_hash, new_encryption
-from trainstack.storage.api.insertion import put
-from trainstack.storage.authorization import may_call, replacing
+from trainstack.storage.api.insertion import new_insertion, put
+from trainstack.storage.authorization import may_call
 from trainstack.storage.drops.scanner import DEFAULT_CONTENT_TYPE
 from trainstack.storage.objects.errors import RefusedError, being_written, invalid
 from trainstack.storage.objects.names import object_fault
@@ -64,7 +63,8 @@ async def move(call: Call) -> Response:
     """
     source = dataclasses.replace(call.target(), conditions=preconditions_from(call.query, infix="Source"))
     stored = await _find(call, source, key_hash(call.request.headers))
-    insertion = _insertion(call, source.bucket, call.path["to_object"], stored.content_type, stored.fields)
+    kept: Any = {"content_type": stored.content_type, "fields": stored.fields}
+    insertion = new_insertion(call, source.bucket, call.path["to_object"], {}, **kept)
     if fault := object_fault(insertion.name):
         raise invalid(fault)
     if source.name == insertion.name:
@@ -82,24 +82,10 @@ async def restore(call: Call) -> Response:
     if target.generation is None:
         raise RefusedError(400, "required", "Required parameter: generation")
     source = await call.stored_object(target)
-    insertion = _insertion(call, source.bucket, target.name, source.content_type, source.fields)
+    kept: Any = {"content_type": source.content_type, "fields": source.fields}
+    insertion = new_insertion(call, source.bucket, target.name, {}, **kept)
     restored = await _put_copy(call, source, insertion)
     return json_answer(object_json(restored, call.base_url, with_hashes=False))
-
-
-def _insertion(
-    call: Call, bucket: str, name: str, content_type: str, fields: Mapping[str, object], **body: object
-) -> Insertion:
-    """The insertion of an object that is made from others, with the query's conditions and the body's ACL."""
-    return Insertion(
-        bucket=bucket,
-        name=name,
-        if_replaced=replacing(call.service.grants, bucket, name),
-        **new_access(call, bucket, body),
-        content_type=content_type,
-        fields=fields,
-        conditions=call.conditions(),
-    )
 
 
 async def _put_copy(call: Call, source: ObjectRecord, insertion: Insertion) -> ObjectRecord:
@@ -129,7 +115,7 @@ async def compose(call: Call) -> Response:
             await call.service.threads.run(component.bucket, _append, call, component, staged)
         fields = object_fields(destination) | {"componentCount": components} | new_encryption(call, bucket)
         content_type = header_field(destination, "contentType")
-        insertion = _insertion(call, bucket, name, content_type, fields, acl=destination.get("acl"))
+        insertion = new_insertion(call, bucket, name, destination, content_type=content_type, fields=fields)
         stored = await put(call, staged, insertion, composite=True)
     return json_answer(object_json(stored, call.base_url))
 
@@ -154,13 +140,13 @@ async def _copy_object(call: Call) -> ObjectRecord:
     replaces = any(body.get(key) is not None for key in _DESCRIPTIVE)
     content_type = header_field(body, "contentType") or DEFAULT_CONTENT_TYPE
     fields = ({} if replaces else kept) | object_fields(body)
-    insertion = _insertion(
+    insertion = new_insertion(
         call,
         call.path["to_bucket"],
         call.path["to_object"],
-        content_type if replaces else source.content_type,
-        fields | new_encryption(call, call.path["to_bucket"]),
-        acl=body.get("acl"),
+        body,
+        content_type=content_type if replaces else source.content_type,
+        fields=fields | new_encryption(call, call.path["to_bucket"]),
     )
     return await _put_copy(call, source, insertion)
 

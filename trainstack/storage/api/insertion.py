@@ -1,9 +1,11 @@
 """Creates the object from an upload's request and bytes: the last step of every kind of upload."""
 
+from typing import Any
+
 from trainstack.storage.api.access_controls import new_access
 from trainstack.storage.api.call import Call, Json, header_field, object_fields, text_field
 from trainstack.storage.api.encryption import new_encryption
-from trainstack.storage.authorization import may_create, replacing
+from trainstack.storage.authorization import lacking, may_create
 from trainstack.storage.drops.scanner import DEFAULT_CONTENT_TYPE
 from trainstack.storage.objects.errors import RefusedError, invalid
 from trainstack.storage.objects.preconditions import Insertion
@@ -24,20 +26,28 @@ def insertion_of(call: Call, metadata: Json, media_type: str) -> Insertion:
         raise invalid("Required parameter: name; give it in the metadata or the query.")
     bucket = call.path["bucket"]
     may_create(call.service.grants, call.store, bucket, name)
-    return Insertion(
-        bucket=bucket,
-        name=name,
-        if_replaced=replacing(call.service.grants, bucket, name),
-        **new_access(call, bucket, metadata),
+    return new_insertion(
+        call,
+        bucket,
+        name,
+        metadata,
         content_type=header_field(metadata, "contentType") or media_type or DEFAULT_CONTENT_TYPE,
         fields={
             **({"contentEncoding": encoding} if (encoding := call.query.get("contentEncoding")) else {}),
             **object_fields(metadata),
             **new_encryption(call, bucket),
         },
-        conditions=call.conditions(),
         md5=text_field(metadata, "md5Hash"),
         crc32c=text_field(metadata, "crc32c"),
+    )
+
+
+def new_insertion(call: Call, bucket: str, name: str, metadata: Json, **described: Any) -> Insertion:
+    """The insertion with the query's conditions, the access control list that the metadata asks for, and these fields."""
+    if_replaced = lacking(call.service.grants, "storage.objects.delete", bucket, name)
+    access = new_access(call, bucket, metadata)
+    return Insertion(
+        bucket=bucket, name=name, if_replaced=if_replaced, conditions=call.conditions(), **access, **described
     )
 
 

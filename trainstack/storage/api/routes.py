@@ -30,6 +30,10 @@ class Route:
     marker: str = ""
 
 
+def _route(verb: str, pattern: str, name: str, method: Method, marker: str = "") -> Route:
+    return Route(verb=verb, pattern=re.compile(pattern), name=name, method=method, marker=marker)
+
+
 _ROOT = "/storage/v1"
 _BUCKET = f"{_ROOT}/b/(?P<bucket>[^/]+)"
 _OBJECT = f"{_BUCKET}/o/(?P<object>.+)"
@@ -54,7 +58,7 @@ ACCESS = re.compile(
 
 _ENTITY = "/(?P<entity>[^/]+)"
 _ACL_ROUTES = tuple(
-    Route(verb=verb, pattern=re.compile(f"{acl}{inner}"), name=f"{kind}AccessControls.{name}", method=method)
+    _route(verb, f"{acl}{inner}", f"{kind}AccessControls.{name}", method)
     for kind, acl in (
         ("bucket", f"{_BUCKET}/acl"),
         ("defaultObject", f"{_BUCKET}/defaultObjectAcl"),
@@ -69,64 +73,58 @@ _ACL_ROUTES = tuple(
         ("DELETE", _ENTITY, "delete", acls.change),
     )
 )
-_PLAIN_ROUTES = tuple(
-    Route(verb=verb, pattern=re.compile(pattern), name=name, method=method, marker="".join(marker))
-    for verb, pattern, name, method, *marker in (
-        ("GET", _OBJECT, "objects.get", objects.get),
-        ("GET", f"/download{_OBJECT}", "objects.get", objects.download),
-        ("HEAD", f"/download{_OBJECT}", "objects.get", objects.download),
-        ("POST", "/batch/storage/v1", "batch", batch.run),
-        ("POST", _UPLOAD, "objects.insert", uploads.send, "upload_id"),  # as gcsfs continues a session
-        ("POST", _UPLOAD, "objects.insert", uploads.insert),
-        ("PUT", _UPLOAD, "objects.insert", uploads.send, "upload_id"),
-        ("DELETE", _UPLOAD, "objects.cancelUpload", uploads.cancel, "upload_id"),
-        ("GET", f"{_BUCKET}/o", "objects.list", objects.list_all),
-        ("DELETE", _OBJECT, "objects.delete", objects.delete),
-        ("PATCH", _OBJECT, "objects.patch", objects.patch),
-        ("PUT", _OBJECT, "objects.update", objects.patch),
-        ("POST", f"{_OBJECT}/copyTo/{_TO}", "objects.copy", copies.copy),
-        ("POST", f"{_OBJECT}/rewriteTo/{_TO}", "objects.rewrite", copies.rewrite),
-        ("POST", f"{_OBJECT}/moveTo/o/(?P<to_object>.+)", "objects.move", copies.move),
-        ("POST", f"{_OBJECT}/restore", "objects.restore", copies.restore),
-        ("POST", f"{_OBJECT}/compose", "objects.compose", copies.compose),
-        ("GET", _AGENT, "projects.serviceAccount.get", policies.service_account),
-        ("GET", f"{_ROOT}/b", "buckets.list", buckets.list_all),
-        ("POST", f"{_ROOT}/b", "buckets.insert", buckets.insert),
-        ("GET", _BUCKET, "buckets.get", buckets.get),
-        ("PATCH", _BUCKET, "buckets.patch", buckets.patch),
-        ("PUT", _BUCKET, "buckets.update", buckets.patch),
-        ("DELETE", _BUCKET, "buckets.delete", buckets.delete),
-        ("POST", f"{_BUCKET}/lockRetentionPolicy", "buckets.lockRetentionPolicy", buckets.lock_policy),
-        ("GET", f"{_BUCKET}/storageLayout", "buckets.getStorageLayout", buckets.storage_layout),
-        ("GET", _GRPC_LAYOUT, "buckets.getStorageLayout", buckets.storage_layout),
-        ("GET", f"{_BUCKET}/managedFolders", "managedFolders.list", buckets.managed_folders),
-        ("GET", f"{_FOLDER}/iam", "managedFolders.getIamPolicy", policies.get_iam_policy),
-        ("GET", f"{_FOLDER}/{_TEST}", "managedFolders.testIamPermissions", policies.test_permissions),
-        ("GET", f"{_BUCKET}/iam", "buckets.getIamPolicy", policies.get_iam_policy),
-        ("PUT", f"{_BUCKET}/iam", "buckets.setIamPolicy", policies.set_iam_policy),
-        ("GET", f"{_BUCKET}/{_TEST}", "buckets.testIamPermissions", policies.test_permissions),
-        ("GET", f"{_BUCKET}/notificationConfigs", "notifications.list", notifications.list_all),
-        ("POST", f"{_BUCKET}/notificationConfigs", "notifications.insert", notifications.insert),
-        ("GET", _NOTIFICATION, "notifications.get", notifications.get),
-        ("DELETE", _NOTIFICATION, "notifications.delete", notifications.delete),
-    )
+_PLAIN_ROUTES: tuple[Route, ...] = (
+    _route("GET", _OBJECT, "objects.get", objects.get),
+    _route("GET", f"/download{_OBJECT}", "objects.get", objects.download),
+    _route("HEAD", f"/download{_OBJECT}", "objects.get", objects.download),
+    _route("POST", "/batch/storage/v1", "batch", batch.run),
+    _route("POST", _UPLOAD, "objects.insert", uploads.send, "upload_id"),  # as gcsfs continues a session
+    _route("POST", _UPLOAD, "objects.insert", uploads.insert),
+    _route("PUT", _UPLOAD, "objects.insert", uploads.send, "upload_id"),
+    _route("DELETE", _UPLOAD, "objects.cancelUpload", uploads.cancel, "upload_id"),
+    _route("GET", f"{_BUCKET}/o", "objects.list", objects.list_all),
+    _route("DELETE", _OBJECT, "objects.delete", objects.delete),
+    _route("PATCH", _OBJECT, "objects.patch", objects.patch),
+    _route("PUT", _OBJECT, "objects.update", objects.patch),
+    _route("POST", f"{_OBJECT}/copyTo/{_TO}", "objects.copy", copies.copy),
+    _route("POST", f"{_OBJECT}/rewriteTo/{_TO}", "objects.rewrite", copies.rewrite),
+    _route("POST", f"{_OBJECT}/moveTo/o/(?P<to_object>.+)", "objects.move", copies.move),
+    _route("POST", f"{_OBJECT}/restore", "objects.restore", copies.restore),
+    _route("POST", f"{_OBJECT}/compose", "objects.compose", copies.compose),
+    _route("GET", _AGENT, "projects.serviceAccount.get", policies.service_account),
+    _route("GET", f"{_ROOT}/b", "buckets.list", buckets.list_all),
+    _route("POST", f"{_ROOT}/b", "buckets.insert", buckets.insert),
+    _route("GET", _BUCKET, "buckets.get", buckets.get),
+    _route("PATCH", _BUCKET, "buckets.patch", buckets.patch),
+    _route("PUT", _BUCKET, "buckets.update", buckets.patch),
+    _route("DELETE", _BUCKET, "buckets.delete", buckets.delete),
+    _route("POST", f"{_BUCKET}/lockRetentionPolicy", "buckets.lockRetentionPolicy", buckets.lock_policy),
+    _route("GET", f"{_BUCKET}/storageLayout", "buckets.getStorageLayout", buckets.storage_layout),
+    _route("GET", _GRPC_LAYOUT, "buckets.getStorageLayout", buckets.storage_layout),
+    _route("GET", f"{_BUCKET}/managedFolders", "managedFolders.list", buckets.managed_folders),
+    _route("GET", f"{_FOLDER}/iam", "managedFolders.getIamPolicy", policies.get_iam_policy),
+    _route("GET", f"{_FOLDER}/{_TEST}", "managedFolders.testIamPermissions", policies.test_permissions),
+    _route("GET", f"{_BUCKET}/iam", "buckets.getIamPolicy", policies.get_iam_policy),
+    _route("PUT", f"{_BUCKET}/iam", "buckets.setIamPolicy", policies.set_iam_policy),
+    _route("GET", f"{_BUCKET}/{_TEST}", "buckets.testIamPermissions", policies.test_permissions),
+    _route("GET", f"{_BUCKET}/notificationConfigs", "notifications.list", notifications.list_all),
+    _route("POST", f"{_BUCKET}/notificationConfigs", "notifications.insert", notifications.insert),
+    _route("GET", _NOTIFICATION, "notifications.get", notifications.get),
+    _route("DELETE", _NOTIFICATION, "notifications.delete", notifications.delete),
 )
 ROUTES = (*_ACL_ROUTES, *_PLAIN_ROUTES)
-XML_ROUTES = tuple(
-    Route(verb=verb, pattern=re.compile(pattern), name=name, method=method, marker="".join(marker))
-    for verb, pattern, name, method, *marker in (
-        ("GET", _XML_OBJECT, "objects.get", xml.get),
-        ("HEAD", _XML_OBJECT, "objects.get", xml.get),
-        ("GET", _XML_BUCKET, "objects.list", xml.list_all),
-        ("PUT", _XML_OBJECT, "objects.insert", xml.put_part, "uploadId"),
-        ("PUT", _XML_OBJECT, "objects.insert", xml.put_object),
-        ("POST", _XML_OBJECT, "objects.insert", xml.begin, "uploads"),
-        ("POST", _XML_OBJECT, "objects.insert", xml.complete, "uploadId"),
-        ("POST", _XML_OBJECT, "objects.insert", xml.begin_session),
-        # An upload's id is the authorization to cancel it, as a session's URI is.
-        ("DELETE", _XML_OBJECT, "objects.cancelUpload", xml.cancel, "uploadId"),
-        ("DELETE", _XML_OBJECT, "objects.delete", xml.delete),
-    )
+XML_ROUTES: tuple[Route, ...] = (
+    _route("GET", _XML_OBJECT, "objects.get", xml.get),
+    _route("HEAD", _XML_OBJECT, "objects.get", xml.get),
+    _route("GET", _XML_BUCKET, "objects.list", xml.list_all),
+    _route("PUT", _XML_OBJECT, "objects.insert", xml.put_part, "uploadId"),
+    _route("PUT", _XML_OBJECT, "objects.insert", xml.put_object),
+    _route("POST", _XML_OBJECT, "objects.insert", xml.begin, "uploads"),
+    _route("POST", _XML_OBJECT, "objects.insert", xml.complete, "uploadId"),
+    _route("POST", _XML_OBJECT, "objects.insert", xml.begin_session),
+    # An upload's id is the authorization to cancel it, as a session's URI is.
+    _route("DELETE", _XML_OBJECT, "objects.cancelUpload", xml.cancel, "uploadId"),
+    _route("DELETE", _XML_OBJECT, "objects.delete", xml.delete),
 )
 
 

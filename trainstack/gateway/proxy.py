@@ -153,15 +153,14 @@ class Gateway:
         for group, _most in groups:
             group.add(task)
         try:
-            exceeded = [most for group, most in groups if len(group) > most]
-            if exceeded:
-                await _refuse(
-                    writer,
-                    "503 Service Unavailable",
-                    f"at most {min(exceeded)} connections are allowed at once",
-                )
+            if exceeded := [most for group, most in groups if len(group) > most]:
+                reason = f"at most {min(exceeded)} connections are allowed at once"
+                await _refuse(writer, _RefusedError("503 Service Unavailable", reason))
             else:
                 await self._serve(reader, writer, confined=network is not None)
+        except _RefusedError as refused:
+            with contextlib.suppress(OSError):
+                await _refuse(writer, refused)
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as fault:
             _log.debug("a connection ended: %s", fault)
         finally:
@@ -172,18 +171,13 @@ class Gateway:
     async def _serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, confined: bool
     ) -> None:
-        try:
-            asked = await _read_request(reader, plain=confined)
-        except _RefusedError as refused:
-            await _refuse(writer, refused.status, str(refused))
-            return
+        """Raises `_RefusedError` before anything is answered."""
+        asked = await _read_request(reader, plain=confined)
         if self._tokens.principal_of(asked.password) is None:
-            await _refuse(
-                writer,
-                "407 Proxy Authentication Required",
-                "the password in the proxy's URL is not a valid token: it is missing, or its replica's job has ended",
+            reason = "is not a valid token: it is missing, or its replica's job has ended"
+            raise _RefusedError(
+                "407 Proxy Authentication Required", f"the password in the proxy's URL {reason}"
             )
-            return
         is_own = (asked.host, asked.port) in self._own_hosts
         backend = self.backends.get(_service_of(asked.host)) if asked.port == 443 and not is_own else None  # noqa: PLR2004  # https
         if backend:
@@ -267,7 +261,7 @@ def _password(fields: list[str]) -> str:
 async def _tunnel(
     asked: _Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, far_only: bool
 ) -> None:
-    """Connect the client with a host outside the stack; with `far_only` outside this machine."""
+    """Connect the client with a host outside the stack; with `far_only` outside this machine. Raises `_RefusedError`."""
     try:
         addresses = await addresses_elsewhere(asked.host, asked.port) if far_only else []
         if asked.request:
@@ -275,11 +269,10 @@ async def _tunnel(
         else:
             far = await connect(asked.host, asked.port, addresses)
     except OwnAddressError as refusal:
-        await _refuse(writer, "403 Forbidden", str(refusal))
-        return
+        raise _RefusedError("403 Forbidden", str(refusal)) from None
     except (OSError, TimeoutError) as fault:
-        await _refuse(writer, "502 Bad Gateway", f"cannot reach {asked.host}:{asked.port}: {fault}")
-        return
+        reason = f"cannot reach {asked.host}:{asked.port}: {fault}"
+        raise _RefusedError("502 Bad Gateway", reason) from None
     if asked.request is None:
         await _answer(writer, "200 Connection established")
     await join(reader, writer, *far)
@@ -290,9 +283,10 @@ async def _answer(writer: asyncio.StreamWriter, status: str) -> None:
     await writer.drain()
 
 
-async def _refuse(writer: asyncio.StreamWriter, status: str, reason: str) -> None:
-    body = f"trainmaster's gateway: {reason}\n".encode()
-    challenge = 'Proxy-Authenticate: Basic realm="trainmaster"\r\n' if status.startswith("407") else ""
-    head = f"HTTP/1.1 {status}\r\n{challenge}Content-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+async def _refuse(writer: asyncio.StreamWriter, refused: _RefusedError) -> None:
+    body = f"trainmaster's gateway: {refused}\n".encode()
+    is_challenge = refused.status.startswith("407")
+    challenge = 'Proxy-Authenticate: Basic realm="trainmaster"\r\n' if is_challenge else ""
+    head = f"HTTP/1.1 {refused.status}\r\n{challenge}Content-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     writer.write(head.encode() + body)
     await writer.drain()

@@ -23,7 +23,6 @@ from starlette.routing import Route
 
 from trainstack.http import LoopbackOnly, Server
 from trainstack.json_bodies import google_error, json_value
-from trainstack.process.output import OutputStream
 from trainstack.process.ports import free_port, give_back
 from trainstack.process.processes import SYSTEM_PATH, Child, ProcessGuard
 
@@ -101,7 +100,10 @@ class Registry:
         config.touch(mode=0o600)  # before the token is written to it
         config.write_text(json.dumps(self._config()))  # YAML reads JSON
         self._child = self.guard.start(
-            [program, "serve", str(config)], env={"PATH": SYSTEM_PATH}, cwd=self.dir, on_lines=self._keep
+            [program, "serve", str(config)],
+            env={"PATH": SYSTEM_PATH},
+            cwd=self.dir,
+            on_lines=lambda _stream, lines: self._said.extend(lines),
         )
         deadline = asyncio.get_running_loop().time() + _START_S
         while not await asyncio.to_thread(_answers, self._port):
@@ -158,9 +160,6 @@ class Registry:
         except GoogleAPICallError as fault:  # the registry retries
             return google_error(503, str(fault), status="UNAVAILABLE")
         return Response(status_code=204)
-
-    def _keep(self, _stream: OutputStream, lines: list[bytes]) -> None:
-        self._said.extend(lines)
 
 
 def _answers(port: int) -> bool:

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainstack.storage import serve
-from trainstack.storage.api.multipart import RelatedParser, boundary_of
+from trainstack.storage.api.multipart import RelatedParser
 from trainstack.storage.objects.errors import RefusedError
 
 PIECE = 256 * 1024
-RELATED = "multipart/related; boundary=b"
+RELATED = "Multipart/Related; Boundary=b; x=y"
 
 # As gcloud 528 sent it: lines end in LF alone, the boundary is in single quotes.
 GCLOUD_TYPE = "multipart/related; boundary='===============8309951124003146529=='"
@@ -79,18 +79,6 @@ def test_any_media_survives_any_cutting_of_the_body(media: bytes, newline: bytes
         found += b"".join(parser.feed(piece))
     parser.finish()
     assert (found, parser.metadata, parser.media_type) == (media, b"{}", "text/x")
-
-
-@pytest.mark.parametrize(
-    ("content_type", "boundary"),
-    [
-        ('multipart/related; boundary="=b="', b"=b="),
-        ("multipart/related; boundary='=b='", b"=b="),
-        ("Multipart/Related; Boundary=b; x=y", b"b"),
-    ],
-)
-def test_boundaries_come_in_three_forms(content_type: str, boundary: bytes) -> None:
-    assert boundary_of(content_type) == boundary
 
 
 def related(metadata: bytes, ending: bytes = b"--b--") -> bytes:

@@ -3,11 +3,8 @@
 Source: https://cloud.google.com/storage/docs/json_api#partial-response
 """
 
-import json
 import re
 from typing import Any
-
-from starlette.responses import JSONResponse, Response
 
 from trainstack.storage.objects.errors import invalid
 
@@ -19,20 +16,18 @@ Selection = dict[str, Any]
 """The selections inside each selected name; an empty one selects everything. `*` stands for every name."""
 
 
-def partial(answer: Response, mask: str) -> Response:
-    """The answer with the selected fields alone; as it is if it is not a resource.
+def partial(tree: Any, mask: str) -> Any:
+    """A resource with the selected fields alone.
 
     Raises:
         RefusedError: 400, the mask is not one, or has more than MAX_CHARACTERS.
     """
-    if answer.status_code != 200 or not (answer.media_type or "").startswith("application/json"):  # noqa: PLR2004  # OK
-        return answer
     if len(mask) > MAX_CHARACTERS:
         raise invalid(f"Invalid field selection: it has more than {MAX_CHARACTERS} characters.")
     selection = _read(re.sub(r"\s*([(),/])\s*", r"\1", mask.strip()) + ",")
     if selection is None:
         raise invalid(f"Invalid field selection {mask!r}.")
-    return JSONResponse(_select(json.loads(bytes(answer.body)), selection), media_type=answer.media_type)
+    return _select(tree, selection)
 
 
 def _read(mask: str) -> Selection | None:

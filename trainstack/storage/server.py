@@ -1,6 +1,7 @@
 """The complete emulator: an ASGI application, the buckets' folder, and background tasks."""
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -20,8 +21,8 @@ from trainstack.injections.active import injected_send
 from trainstack.injections.http import WithInjections
 from trainstack.json_bodies import google_error, insufficient_storage, is_disk_full
 from trainstack.publisher import Publish
-from trainstack.storage.api.access_controls import in_full
-from trainstack.storage.api.call import Call
+from trainstack.storage.api.access_controls import add_lists
+from trainstack.storage.api.call import JSON_TYPE, Call, json_answer
 from trainstack.storage.api.routes import is_xml, route_for
 from trainstack.storage.api.xml import xml_error
 from trainstack.storage.authorization import may_call, without_listing
@@ -184,14 +185,10 @@ class Storage:
             route, path = route_for(request.scope)
             may_call(self._service.grants, self.store, f"storage.{route.name}", path, request.query_params)
             call = Call(request=request, path=path, service=self._service)
-            of_xml = is_xml(request.scope)  # the table is of JSON methods
-            if not of_xml:
-                call.check(route.name)
-            answer = await route.method(call)
-            if not of_xml and call.wants_acl(route.name):
-                answer = in_full(call, answer)
-            mask = "" if of_xml else request.query_params.get("fields")
-            return partial(answer, mask) if mask else answer
+            if is_xml(request.scope):
+                return await route.method(call)
+            call.check(route.name)  # the table is of JSON methods
+            return _as_asked(call, route.name, await route.method(call))
         except RefusedError as refused:
             await _drain(request)
             return _refusal(without_listing(self._service.grants, refused), of_xml=is_xml(request.scope))
@@ -205,6 +202,18 @@ class Storage:
             return google_error(
                 500, "Internal error of the emulator; its log has the reason.", reason="backendError"
             )
+
+
+def _as_asked(call: Call, method: str, answer: Response) -> Response:
+    """The answer with owners and access control lists, or with the selected fields alone, if the query asks for that."""
+    mask, is_full = call.query.get("fields"), call.wants_acl(method)
+    is_resource = answer.status_code == 200 and answer.media_type == JSON_TYPE  # noqa: PLR2004  # OK
+    if not is_resource or not (mask or is_full):
+        return answer
+    tree = json.loads(bytes(answer.body))
+    if is_full:
+        add_lists(call, tree)
+    return json_answer(partial(tree, mask) if mask else tree)
 
 
 def _refusal(refused: RefusedError, *, of_xml: bool) -> Response:

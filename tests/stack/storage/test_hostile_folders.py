@@ -156,8 +156,8 @@ class Recorder(DropScanner):
         self.asked.append(name)
         return super().look(bucket, name, reread=reread)
 
-    def rescan(self, bucket: str) -> None:
-        super().rescan(bucket)
+    def refresh(self, bucket: str, prefix: str = "") -> None:
+        super().refresh(bucket, prefix)
         self.has_all.set()
 
 
@@ -172,6 +172,7 @@ def test_hints_beyond_the_limit_become_one_scan_that_sees_files_rewritten_in_pla
     scanner.may_begin.set()
     eventually_settled(scanner)
     scanner.may_begin.clear()
+    scanner.has_all.clear()
     threads = BucketThreads(scanner, hints_max=hints_max)
     for number in files:
         with (folder / f"{number}").open("r+") as file:

@@ -3,7 +3,6 @@
 Source: https://cloud.google.com/storage/docs/json_api/v1/objectAccessControls and its siblings
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -86,16 +85,12 @@ def with_lists(call: Call, bucket: BucketRecord, body: Json) -> BucketRecord:
     return bucket if listed is None else replace(bucket, default_acl=listed)
 
 
-def in_full(call: Call, answer: Response) -> Response:
-    """The answer with owners and lists in its resources, as far as the caller may see them and access is not uniform."""
-    if answer.status_code != 200 or not (answer.media_type or "").startswith("application/json"):  # noqa: PLR2004  # OK
-        return answer
-    tree = json.loads(bytes(answer.body))
+def add_lists(call: Call, tree: Mapping[str, Any]) -> None:
+    """Add owners and lists to an answer's resources, as far as the caller may see them and access is not uniform."""
     for resource in tree.get("items", [tree.get("resource", tree)]):
         bucket = call.store.catalog.find_bucket(resource.get("bucket") or resource.get("name", ""))
         if bucket and not acl.is_uniform(bucket) and resource.get("kind") in _WITH_LISTS:
             resource.update(_access_json(call, bucket, resource))
-    return json_answer(tree)
 
 
 def _access_json(call: Call, bucket: BucketRecord, resource: Mapping[str, Any]) -> Json:

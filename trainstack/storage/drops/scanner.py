@@ -90,16 +90,11 @@ class DropScanner:
         for name in waiting:
             self.look(bucket, name, reread=True)
 
-    def rescan(self, bucket: str) -> None:
-        """Record all changes in the bucket, also of files that were rewritten in place: every folder is read again.
-
-        Raises:
-            RefusedError: as `refresh`.
-        """
+    def forget(self, bucket: str) -> None:
+        """Let the next refresh read every folder of the bucket, and so see also files that were rewritten in place."""
         with self._lock:
             for key in [key for key in self._unchanged if key[0] == bucket]:
                 del self._unchanged[key]
-        self.refresh(bucket)
 
     def refresh(self, bucket: str, prefix: str = "") -> None:
         """Record all changes among the files whose object names begin with `prefix`.

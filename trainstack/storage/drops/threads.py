@@ -14,8 +14,6 @@ from trainstack.storage.objects.errors import RefusedError
 THREADS_EACH = 4
 HINTS_MAX = 10_000
 """Paths of a bucket that wait for a look; more become one scan of all its folders."""
-_EVERYTHING = "\0"
-"""No path: a hint about all files, in place of hints that were dropped."""
 _log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 
@@ -73,7 +71,8 @@ class BucketThreads:
     def hint_lost(self) -> None:
         """Rescan every bucket soon: hints were lost."""
         for bucket in self._scanner.buckets():
-            self.hint(bucket, _EVERYTHING)
+            self._scanner.forget(bucket)
+            self.hint(bucket, "")
 
     def close(self) -> None:
         """Stop the work at the next file or megabyte, and wait for that."""
@@ -104,7 +103,8 @@ class BucketThreads:
                 return
             if len(names) >= self._hints_max:
                 names.clear()
-                name = _EVERYTHING
+                self._scanner.forget(bucket)
+                name = ""
             names.pop(name, None)
             names[name] = None
 
@@ -113,9 +113,7 @@ class BucketThreads:
             names = self._hints.pop(bucket)
         for name in names:
             try:
-                if name == _EVERYTHING:
-                    self._scanner.rescan(bucket)
-                elif not name or name.endswith("/"):
+                if not name or name.endswith("/"):
                     self._scanner.refresh(bucket, name)
                 else:
                     self._scanner.look(bucket, name)

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,9 +9,10 @@ from typing import Any
 
 import requests
 from google.auth.credentials import AnonymousCredentials
-from google.cloud import logging, pubsub_v1
+from google.cloud import logging
 
 from tests.judges.discovery import Side, api
+from tests.stack.pubsub.clients import Clients
 from tests.stack.pubsub.clients import connected as pubsub_clients
 
 JOB_LOG = "projects/p1/logs/ml.googleapis.com%2F123"
@@ -36,14 +36,13 @@ def _faults_of(received: dict[str, Any]) -> list[str]:
 class Stack:
     url: str
     client: logging.Client
-    publisher: pubsub_v1.PublisherClient
-    subscriber: pubsub_v1.SubscriberClient
+    pubsub: Clients
 
     def topic(self, topic_id: str) -> str:
         """A new topic with a subscription of the same id."""
         topic = f"projects/p1/topics/{topic_id}"
-        self.publisher.create_topic(name=topic)
-        self.subscriber.create_subscription(name=self.subscription(topic_id), topic=topic)
+        self.pubsub.publisher.create_topic(name=topic)
+        self.pubsub.subscriber.create_subscription(name=self.subscription(topic_id), topic=topic)
         return topic
 
     @staticmethod
@@ -76,17 +75,10 @@ class Stack:
     def received(self, topic_id: str, count: int) -> list[dict[str, Any]]:
         """This number of entries that a sink has published, acknowledged."""
         found: list[dict[str, Any]] = []
-        end = time.monotonic() + 60
-        while len(found) < count and time.monotonic() < end:
-            pulled = self.subscriber.pull(
-                subscription=self.subscription(topic_id), max_messages=100, timeout=10
-            )
-            found += [
-                {**json.loads(one.message.data), "attributes": dict(one.message.attributes)}
-                for one in pulled.received_messages
-            ]
-            if ids := [one.ack_id for one in pulled.received_messages]:
-                self.subscriber.acknowledge(subscription=self.subscription(topic_id), ack_ids=ids)
+        while len(found) < count and (pulled := self.pubsub.pull(self.subscription(topic_id))):
+            self.pubsub.ack(self.subscription(topic_id), *pulled)
+            messages = [one.message for one in pulled]
+            found += [{**json.loads(one.data), "attributes": dict(one.attributes)} for one in messages]
         return found
 
     def stats(self, sink: str) -> dict[str, Any]:
@@ -106,6 +98,6 @@ def connected(url: str, address: str) -> Iterator[Stack]:
     )
     try:
         with pubsub_clients("ours", address) as pubsub:
-            yield Stack(url=url, client=client, publisher=pubsub.publisher, subscriber=pubsub.subscriber)
+            yield Stack(url=url, client=client, pubsub=pubsub)
     finally:
         client._http.close()

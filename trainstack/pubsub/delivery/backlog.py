@@ -27,6 +27,7 @@ class BacklogEntry:
     """Of an ordered subscription's message: it is not taken before those with its key that were added before are settled."""
     settled: bool = False
     """Acknowledged or dead-lettered: an entry still in a queue is skipped."""
+    lease: "MessageLease | None" = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -97,7 +98,6 @@ class Backlog:
         self._entries: dict[int, BacklogEntry] = {}
         self._lines: dict[str, deque[BacklogEntry]] = {}
         self._leases: dict[int, MessageLease] = {}
-        self._leased: dict[int, MessageLease] = {}
         self._deadlines: list[tuple[float, int]] = []
         for entry in owed:
             self.add(entry)
@@ -146,7 +146,7 @@ class Backlog:
             entry=entry, serial=self._serial, deadline=now + holder.deadline_s, holder=holder
         )
         self._serial += 1
-        self._leases[lease.serial] = self._leased[entry.message_id] = lease
+        self._leases[lease.serial] = entry.lease = lease
         holder.messages += 1
         holder.bytes += entry.size
         heapq.heappush(self._deadlines, (lease.deadline, lease.serial))
@@ -154,9 +154,9 @@ class Backlog:
 
     def ack(self, message_id: int) -> None:
         """Remove a message, whichever delivery of it is acknowledged, even a late one."""
-        if (lease := self._leased.get(message_id)) is not None:
-            self._drop_lease(lease)
         if (entry := self._entries.pop(message_id, None)) is not None:
+            if entry.lease is not None:
+                self._drop_lease(entry.lease)
             entry.settled = True
             if entry.key and self._lines[entry.key][0] is entry:
                 self._let_next(entry.key)
@@ -225,6 +225,6 @@ class Backlog:
 
     def _drop_lease(self, lease: MessageLease) -> None:
         del self._leases[lease.serial]
-        del self._leased[lease.entry.message_id]
+        lease.entry.lease = None
         lease.holder.messages -= 1
         lease.holder.bytes -= lease.entry.size

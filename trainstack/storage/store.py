@@ -123,7 +123,7 @@ class ObjectStore:
     def get(self, target: ObjectTarget) -> ObjectRecord:
         """The live object, or the requested generation. Raises `RefusedError` (404) if it is missing."""
         with self.catalog.lock:
-            stored = self.find(target.bucket, target.name)
+            record, stored = self.bucket(target.bucket), self.catalog.find(target.bucket, target.name)
             if target.generation is not None and (not stored or stored.generation != target.generation):
                 stored = self.catalog.find_old(target.bucket, target.name, target.generation)
             if (
@@ -132,7 +132,7 @@ class ObjectStore:
                 or 0 < stored.hard_delete_us <= self.now_us()
             ):
                 raise NoSuchObjectError(target.bucket, target.name)
-            return with_retention(stored, self.bucket(target.bucket))
+            return with_retention(stored, record)
 
     def open(self, stored: ObjectRecord) -> int:
         """A descriptor of the object's bytes, for the caller to close.

@@ -25,16 +25,6 @@ def test_champions_beyond_the_limit_are_reported_not_listed(
     assert problems == ["There are more than 2 champions: only the first by name are listed."]
 
 
-@pytest.mark.parametrize("group", ["champions", "rules"])
-def test_the_context_may_be_named_before_the_verb_or_behind_it(served: Served, group: str) -> None:
-    here = f"local:{served.folder / '.trainmaster'}"
-    for words in ((group, "--context", here, "ls"), (group, "ls", "--context", here)):
-        assert served.trainmaster(*words).status == 0
-    refused = served.trainmaster(group, "--context", "local:/nowhere", "ls")
-    assert (refused.status, "/nowhere" in refused.err) == (4, True)
-    assert served.trainmaster(group, "--context", "local:/nowhere", "ls", "--context", here).status == 0
-
-
 def test_rules_behind_the_listed_objects_keep_their_files(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

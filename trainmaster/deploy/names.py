@@ -177,7 +177,8 @@ def setting_list(name: str, settings: Path = SETTINGS) -> tuple[str, ...]:
 
 def _code(settings: Path) -> str:
     """The settings without their comments; empty if there are none."""
-    return re.sub(r"(#|//).*", "", settings.read_text()) if settings.is_file() else ""
+    text = settings.read_text() if settings.is_file() else ""
+    return re.sub(r'("[^"\n]*")|/\*[\s\S]*?\*/|(?:#|//).*', lambda found: found[1] or "", text)
 
 
 def ci_roles(settings: Path = SETTINGS) -> tuple[str, ...]:

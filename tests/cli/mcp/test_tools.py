@@ -242,7 +242,16 @@ def test_the_jobs_that_follow_a_run_count_until_they_are_over(served: Served, se
         served.write("ledger", record_object(own.run_id), record)
         write_row(served, each)
         assert budget.spent(session.source) == spent
-    ledger.delete_blobs([*ledger.list_blobs(prefix=INDEX_PREFIX), record_object(own.run_id)])
+    ended = replace(written[1], cost=Decimal("2.5"), generation=own.generation + 2)
+    write_row(served, ended)
+    again = Budget(Decimal(9), LABEL)
+    again.runs, again._reserved = budget.runs, budget._reserved
+    record["completion"]["steps_done"] = ["evaluation"]
+    served.write("ledger", record_object(own.run_id), record)
+    assert again.spent(session.source) == 3  # what the evaluation has cost is not reserved a second time
+    ledger.delete_blob(record_object(own.run_id))
+    assert again.spent(session.source) == 3
+    ledger.delete_blobs([*ledger.list_blobs(prefix=INDEX_PREFIX)])
 
 
 def test_a_group_is_cancelled_in_the_same_two_steps(served: Served, session: Session) -> None:

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 
-from trainmaster.client.errors import ClientRefused
+from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.find import read_run
 from trainmaster.client.runs.listing import Filters, KeptIndex
 from trainmaster.client.submission.send import Sent
@@ -18,7 +18,8 @@ from trainmaster.web.source import INDEX, AnswerAge, ConsoleSource
 class Budget:
     """The most that the runs with the session's label may cost, in US dollars; None: no limit. Safe for threads.
 
-    The index of runs says what they cost, so a server that was killed forgets only runs that are not recorded yet.
+    The index of runs says what they cost, so a server that was killed forgets only runs that are not recorded yet, and
+    the jobs that follow a run until they have ended.
     `runs` are those of the requests that are known to be sent, by their keys.
     """
 
@@ -47,7 +48,7 @@ class Budget:
                 return send()
             except ClientRefused:
                 if not is_again:
-                    del self._reserved[key]
+                    self._reserved.pop(key, None)
                 raise
 
     def refusal(self, source: ConsoleSource, key: str, cost: Estimate | None) -> str:
@@ -78,11 +79,14 @@ class Budget:
         for row in (row for row in rows if self._session.labels_match(row) is not False):
             # Without a job, a run that has ended has cost nothing.
             is_known = row.state in ENDS and (row.cost is not None or row.job_id is None)
-            own_bound = row.at_most or Decimal(0)
-            follow_ups = max(bounds.get(row.run_id, own_bound) - own_bound, Decimal(0))
-            if is_known and (not follow_ups or self._is_settled(source, row.run_id)):
-                follow_ups = Decimal(0)
-            total += ((row.cost or Decimal(0)) if is_known else own_bound) + follow_ups
+            cost, own_bound = row.cost or Decimal(0), row.at_most or Decimal(0)
+            bound = max(bounds.get(row.run_id, own_bound), own_bound)
+            if not is_known:
+                total += bound
+            elif bound == own_bound or self._is_settled(source, row.run_id):
+                total += cost
+            else:  # the cost has the follow-up jobs that have ended, the difference of the bounds all of them
+                total += max(cost, min(bound, cost + bound - own_bound))
         listed = {key for key, run_ids in [*self.runs.items()] if known.issuperset(run_ids)}
         unlisted = (cost for key, cost in [*self._reserved.items()] if key not in listed)
         return total + sum(unlisted, Decimal(0))
@@ -90,6 +94,9 @@ class Budget:
     def _is_settled(self, source: ConsoleSource, run_id: str) -> bool:
         """Whether no job follows the ended run any more; one read each time until then."""
         if run_id not in self._settled:
-            record = read_run(source.clients, run_id).record
+            try:
+                record = read_run(source.clients, run_id).record
+            except NotFound:  # removed or damaged
+                return False
             self._settled |= {run_id} if is_over(record, EVALUATION) and is_over(record, REGISTRY) else set()
         return run_id in self._settled

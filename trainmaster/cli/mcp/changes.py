@@ -19,7 +19,7 @@ from trainmaster.cli.mcp.budget import Budget
 from trainmaster.cli.mcp.tokens import Tokens
 from trainmaster.cli.submit.script_notes import certain_findings
 from trainmaster.client.deployment import read_deployment
-from trainmaster.client.errors import ClientRefused
+from trainmaster.client.errors import ClientRefused, TimedOut
 from trainmaster.client.find import read_run, run_ids_of
 from trainmaster.client.plan.plan import plan_with_ledger
 from trainmaster.client.rules.orders import cancel_run
@@ -141,9 +141,12 @@ def cancel(session: Session, action: ConsoleAction, arguments: Arguments) -> Ans
         )
 
     def perform(_: Ask) -> ActionOutcome:
-        cancel_run(clients, read_run(clients, run_ids[0]).record, arguments["run_id"])
-        document = {"group": arguments["run_id"], "run_ids": [*run_ids]}
-        return ActionOutcome(message="They are being cancelled.", go_to="/runs", document=document)
+        document, message = {"group": arguments["run_id"], "run_ids": [*run_ids]}, "They are being cancelled."
+        try:
+            cancel_run(clients, read_run(clients, run_ids[0]).record, arguments["run_id"])
+        except TimedOut as late:  # their records show when they are
+            message = str(late)
+        return ActionOutcome(message=message, go_to="/runs", document=document)
 
     of_group = ConsoleAction(path=action.path, summary=action.summary, propose=propose, perform=perform)
     return order(session, "cancel", of_group, arguments)

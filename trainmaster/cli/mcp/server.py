@@ -50,7 +50,7 @@ def answer_call(session: Session, name: str, arguments: dict[str, Any]) -> tuple
     tools = read_tools(is_read_only=not session.source.writable)
     if name not in tools:
         return f"There is no tool {name!r:.100} here; there are {listed(tools)}.", True
-    if isinstance(mapping := arguments.get("set"), dict):
+    if isinstance(mapping := arguments.get("set"), dict) and "set" in tools[name].schema["properties"]:
         values = {key: each if isinstance(each, str) else json.dumps(each) for key, each in mapping.items()}
         texts = json.dumps([f"{key}={value}" for key, value in values.items()])
         return cut(f"{name}: $.set: expected a list of texts KEY=VALUE; write {texts}", ERROR_MAX_CHARS), True

@@ -66,7 +66,8 @@ def _runs_to_cancel(clients: Clients, named: Mapping[str, Run]) -> list[Run]:
     found: list[Run] = []
     refused: list[str] = []
     for text, run in named.items():
-        is_file = text != run.record.run_id and run.record.source.object_name is not None
+        # Only a run that was found by its file or message has a status; `latest` and ids name one run.
+        is_file = run.status is not None and run.record.source.object_name is not None
         active = active_runs_of_file(clients, run) if is_file else []
         if active and (file := local_file(clients, text)) is not None:
             active = [each for each in active if is_from(clients, file, each)]

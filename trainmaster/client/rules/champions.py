@@ -108,14 +108,22 @@ def find_champion(clients: Clients, model_name: str) -> FoundChampion:
 def run_in_progress(clients: Clients, champion: Champion) -> str | None:
     """The newest succeeded run of the model, if its model is still being scored, compared or registered; else None.
 
-    Costs a read of it, and a listing of the index, a thousand runs for each storage operation.
+    A run that waits for approval is the document's own. Costs a read of the run, and a listing of the index, a thousand
+    runs for each storage operation.
     """
     filters = Filters(states=_SUCCEEDED, model=champion.model_name, team=champion.team)
-    for row in list_runs(clients, filters, limit=1).rows:
-        record = read_run(clients, row.run_id).record
-        if not all(is_over(record, step) for step in (EVALUATION, CHAMPION, REGISTRY)):
-            return row.run_id
-    return None
+    newest = next(iter(list_runs(clients, filters, limit=1).rows), None)
+    waits = (
+        champion.pending is not None and newest is not None and champion.pending.reign.run_id == newest.run_id
+    )
+    if newest is None or waits or newest.team != champion.team:
+        return None
+    try:
+        record = read_run(clients, newest.run_id).record
+    except NotFound:  # removed or damaged: nothing is known about it
+        return None
+    steps = (EVALUATION, CHAMPION, REGISTRY)
+    return None if all(is_over(record, step) for step in steps) else newest.run_id
 
 
 def find_reigning(clients: Clients, model_name: str) -> tuple[FoundChampion, Reign]:

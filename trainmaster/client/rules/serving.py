@@ -179,7 +179,8 @@ def failure_of_last_deployment(operations: Iterable[Any]) -> str:
         each for each in operations if each.metadata.type_url.endswith(f".{Deploying.__name__}")
     )
     begun = [(Deploying.deserialize(each.metadata.value), each) for each in of_deployments]
-    newest = max(begun, key=lambda pair: pair[0].generic_metadata.create_time, default=None)
+    timed = [pair for pair in begun if pair[0].generic_metadata.create_time is not None]
+    newest = max(timed, key=lambda pair: pair[0].generic_metadata.create_time, default=None)
     return str(newest[1].error.message) if newest is not None else ""
 
 

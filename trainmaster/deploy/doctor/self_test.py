@@ -5,8 +5,9 @@ It trains nothing and starts no run: docs/how-to/deploy.md, section "Self-test".
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from trainmaster.client.errors import NotFound
 from trainmaster.client.records import read_json
 from trainmaster.deploy.doctor.access import account_findings
 from trainmaster.deploy.doctor.caller import caller_finding, refused_project
-from trainmaster.deploy.doctor.deployment import ExaminedDeployment, deployment_of
+from trainmaster.deploy.doctor.deployment import ExaminedDeployment, GrantTarget, deployment_of
 from trainmaster.deploy.doctor.finding import (
     DoctorFinding,
     FindingVerdict,
@@ -72,12 +73,10 @@ class _Visit:
             return
         yield ok(f"project {project}", f"its number is {number}")
         ledger = self.target.ledger_bucket
-        # A user who may not see it learns from the other checks which role is missing.
-        with suppress(GoogleAPICallError):
-            if not self.storage.bucket(ledger).exists():
-                message = f"there is no bucket {ledger}, so nothing of this name is deployed in the project"
-                yield failed_finding("the deployment", message, redeploy(self.deployment))
-                return
+        if self._is_missing(ledger):
+            message = f"there is no bucket {ledger}, so nothing of this name is deployed in the project"
+            yield failed_finding("the deployment", message, redeploy(self.deployment))
+            return
         yield from _run_check("your permissions", lambda: [caller_finding(self.deployment, self.questions)])
         yield from _run_check("the sink", lambda: sink_findings(self.deployment, self.logs, self.questions))
         yield from _run_check("the path of events", self._probes)
@@ -94,6 +93,15 @@ class _Visit:
                 ),
                 *_run_check("the request", lambda: request_findings(self.deployment, request, self.logs)),
             ]
+
+    def _is_missing(self, bucket: str) -> bool:
+        """Whether it surely does not exist. A user who may not see it learns from the other checks which role is missing."""
+        thing = GrantTarget(kind="bucket", name=bucket, resource=f"projects/_/buckets/{bucket}")
+        try:
+            self.questions.policy(thing)
+        except (AskRefusedError, GoogleAuthError, OSError) as fault:
+            return isinstance(fault, AskRefusedError) and fault.status == HTTPStatus.NOT_FOUND
+        return False
 
     def _accounts(self, number: str) -> list[DoctorFinding]:
         topics = dead_letter_topics(self.deployment, self.subscriber)
@@ -234,6 +242,6 @@ def _run_check(check: str, make: Callable[[], list[DoctorFinding]]) -> list[Doct
     """The check's findings; an error becomes one unknown finding, so that the other checks still run."""
     try:
         return make()
-    except (AskRefusedError, GoogleAPICallError, GoogleAuthError, OSError) as fault:
-        # `requests` raises OSErrors.
+    except (AskRefusedError, GoogleAPICallError, GoogleAuthError, OSError, UnicodeError) as fault:
+        # `requests` raises OSErrors, and settings that are not UTF-8 a UnicodeError.
         return [unknown(check, f"could not be checked: {fault}")]

@@ -121,7 +121,7 @@ def _take_object(
     Raises:
         ObjectGone: that generation was deleted or overwritten before it was read.
     """
-    found = services.objects.describe(dropped.bucket, dropped.name, dropped.generation)
+    found = services.inbox.describe(dropped.bucket, dropped.name, dropped.generation)
     described = replace(dropped, size_bytes=found.size_bytes, content_id=_file_id(found))
     source = incoming.source
     actual = drop_of(described, source.event_id, found.created_at, source.received_at, found.metadata)
@@ -169,7 +169,7 @@ def _take_gone(
     if not is_begun and same_request.is_saved_again(present, incoming.source):
         return _repeats(present, dropped)
     try:
-        newer = services.objects.describe(dropped.bucket, dropped.name)
+        newer = services.inbox.describe(dropped.bucket, dropped.name)
     except ObjectGone:
         newer = None
     if is_begun or newer is None or dropped.content_id is None or _file_id(newer) != dropped.content_id:
@@ -203,7 +203,7 @@ def _read(services: Services, content: StoredObject | bytes) -> Document | Refus
         return refusal
     bucket, name = content.bucket, content.name
     try:
-        found = services.objects.read(bucket, name, content.generation, max_bytes=MAX_REQUEST_BYTES)
+        found = services.inbox.read(bucket, name, content.generation, max_bytes=MAX_REQUEST_BYTES)
     except ObjectTooLarge:
         return oversized_refusal()
     return parse_document(found.content, as_json=name.lower().endswith(".json"))

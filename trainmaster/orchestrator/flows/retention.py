@@ -169,19 +169,19 @@ class _Cleaning:
     def _remove(self, run_id: str, parts: tuple[Part, ...], known: Round) -> bool:
         """Whether all of it is gone; the next tick continues otherwise."""
         services, now = self._services, self._services.clock.now()
-        held, attempt, bucket = self._find(run_id, known), services.attempt, services.buckets.models
+        held, attempt = self._find(run_id, known), services.attempt
         cleaned = (held.record.cleaned or {}) if held is not None else {}
         is_begun = not cleaned.keys().isdisjoint(parts)
         if held is None or Part.RUNS in cleaned or (run_id in known.kept and not is_begun):
             return True
         held = services.ledger.update(held, lambda record: with_mark(record, parts, now, attempt))
-        for prefix in prefixes_of(held.record, parts, bucket):
-            for listed in services.objects.listing(bucket, prefix):
+        for prefix in prefixes_of(held.record, parts, services.buckets.models):
+            for name in services.outputs.below(prefix):
                 if services.clock.now() >= self._until:
                     return False
-                services.objects.delete(bucket, listed.name)
+                services.outputs.remove(name)
         if Part.RUNS in parts:
             for name in services.retained.objects_beside(held.record):
-                services.objects.delete(services.buckets.ledger, name)
+                services.retained.remove(name)
             services.ledger.replace(held, tombstone(held.record, now, attempt))
         return True

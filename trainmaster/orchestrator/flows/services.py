@@ -29,7 +29,7 @@ from trainmaster.orchestrator.stores.champions import ChampionCopies, Champions
 from trainmaster.orchestrator.stores.deliveries import Deliveries
 from trainmaster.orchestrator.stores.inbox import Inbox, Models
 from trainmaster.orchestrator.stores.ledger import Ledger
-from trainmaster.orchestrator.stores.retention import Retained
+from trainmaster.orchestrator.stores.retention import Removable, Retained
 from trainmaster.orchestrator.stores.rule_data import RuleData, WatchedObjects
 from trainmaster.orchestrator.stores.rules import RuleBook, RuleStates, RuleStatuses
 from trainmaster.orchestrator.stores.views import DropStatuses, Index
@@ -90,6 +90,7 @@ class Services:
         self.pool_marks = PoolMarks(objects, buckets.ledger)
         self.starts = Starts(objects, buckets.ledger)
         self.retained = Retained(objects, buckets.ledger)
+        self.outputs = Removable(objects, buckets.models)
         self.attempts = Attempts(objects, buckets.ledger)
         self.deliveries = Deliveries(objects, buckets.ledger)
 

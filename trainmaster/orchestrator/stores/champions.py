@@ -84,3 +84,20 @@ class ChampionCopies(Store):
             place = split_object_uri(f"{output_uri}/{METRICS_NAME}")
             return self.objects.read(*place, max_bytes=MAX_METRICS_BYTES).content
         return None
+
+    def describe(self, name: str) -> Listed:
+        """The copy of that name.
+
+        Raises:
+            ObjectGone: it does not exist.
+        """
+        return self.objects.describe(self.bucket, name)
+
+    def copy(self, source: tuple[str, str, int], name: str, token: str | None) -> Listed | str:
+        """Copy an object, given by bucket, name and generation; with a token, continue.
+
+        Raises:
+            ObjectGone: that generation of the source no longer exists.
+            GenerationMoved: there is an object of that name.
+        """
+        return self.objects.copy(source, self.bucket, name, token=token)

@@ -25,7 +25,7 @@ from trainmaster.orchestrator.core.names import (
 )
 from trainmaster.orchestrator.core.runs.record import short_reason
 from trainmaster.orchestrator.core.sizes import MAX_MANIFEST_BYTES, MAX_METRICS_BYTES
-from trainmaster.orchestrator.ports.objects import Listed, Objects
+from trainmaster.orchestrator.ports.objects import Listed, Objects, Stored
 from trainmaster.orchestrator.stores.store import Store
 
 LISTED_MAX = 10_000
@@ -34,6 +34,23 @@ LISTED_MAX = 10_000
 
 class Inbox(Store):
     """What users dropped."""
+
+    def read(self, bucket: str, name: str, generation: int | None = None, *, max_bytes: int) -> Stored:
+        """The content of exactly that generation; by default, of the live object.
+
+        Raises:
+            ObjectGone: it was deleted or overwritten.
+            ObjectTooLarge: it has more bytes.
+        """
+        return self.objects.read(bucket, name, generation, max_bytes=max_bytes)
+
+    def describe(self, bucket: str, name: str, generation: int | None = None) -> Listed:
+        """When exactly that generation was created, its size and its checksum; by default, of the live object.
+
+        Raises:
+            ObjectGone: it was deleted or overwritten.
+        """
+        return self.objects.describe(bucket, name, generation)
 
     def has(self, name: str) -> bool:
         """Whether an object of this name exists now. It costs one read, of no content."""

@@ -20,7 +20,19 @@ HeldRound = Read[Round | None]
 """The last round; None before the first."""
 
 
-class Retained(Store):
+class Removable(Store):
+    """A bucket whose objects the retention removes."""
+
+    def below(self, prefix: str) -> Iterator[str]:
+        """The objects below the prefix, which ends in `/`."""
+        yield from (listed.name for listed in self.objects.listing(self.bucket, prefix))
+
+    def remove(self, name: str) -> None:
+        """Remove the object. Safe to repeat."""
+        self.objects.delete(self.bucket, name)
+
+
+class Retained(Removable):
     """What the retention reads and removes in the ledger, and its round."""
 
     def read(self) -> HeldRound:
@@ -66,7 +78,7 @@ class Retained(Store):
         Not the status of a file, which later copies of the file are compared with.
         """
         for prefix in names.kept_prefixes(record.run_id):
-            yield from (listed.name for listed in self.objects.listing(self.bucket, prefix))
+            yield from self.below(prefix)
         yield names.report_object(record.run_id)
         group = record.source.group
         if record.source.message_id is not None and (group is None or group.number == 1):

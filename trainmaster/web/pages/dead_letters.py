@@ -83,7 +83,8 @@ def _refuse_team(ask: Ask) -> None:
 
 
 def propose_replay(ask: Ask) -> Proposal:
-    """What replaying the letters in the query would do."""
+    """What replaying the letters in the query would do. Raises: NotTheirs: in a team's console."""
+    _refuse_team(ask)
     try:
         ids = _ids(" ".join(ask.query.getlist("id")))
     except ClientRefused as refused:

@@ -53,15 +53,14 @@ def _copy_files(end: End, missing: list[FileCopy]) -> NotCopied | str | None:
         left = f"copying the model: {len(missing) - number} files are left"
         if number >= FILES_AT_ONCE or copied_bytes >= BYTES_AT_ONCE:
             return _wait(end, left)
-        place = services.buckets.champions, file_copy.name
         token = long.token if long and long.name == file_copy.name else None
         try:
-            copied = services.objects.copy(file_copy.source, *place, token=token)
+            copied = services.champion_copies.copy(file_copy.source, file_copy.name, token)
         except ObjectGone:
             why = f"{file_copy.source_text}, was replaced or deleted after the run had ended"
             return NotCopied(reason=why)
         except GenerationMoved:
-            copied = services.objects.describe(*place)
+            copied = services.champion_copies.describe(file_copy.name)
         except ServiceFailed as failed:
             if token is None:
                 raise

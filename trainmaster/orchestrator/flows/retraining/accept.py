@@ -62,7 +62,7 @@ def _in_book(services: Services, dropped: StoredObject) -> Rule | Refused:
         return requests
     try:
         version = dropped.bucket, dropped.name, dropped.generation
-        content = services.objects.read(*version, max_bytes=MAX_RULE_BYTES).content
+        content = services.inbox.read(*version, max_bytes=MAX_RULE_BYTES).content
     except errors.ObjectTooLarge:
         return reading.rule_too_large(dropped.size_bytes) or reading.oversized_rule()
     requirements = RuleRequirements(requests=requests, buckets=services.buckets, prices=services.prices)
@@ -111,7 +111,7 @@ def _template(services: Services, uri: str | None) -> tuple[bytes | Refused | No
     if uri is None:
         return None, 0
     try:
-        stored = services.objects.read(*split_object_uri(uri), max_bytes=MAX_REQUEST_BYTES)
+        stored = services.inbox.read(*split_object_uri(uri), max_bytes=MAX_REQUEST_BYTES)
     except errors.ObjectGone:
         return None, 0
     except errors.ObjectTooLarge:

@@ -81,7 +81,8 @@ def best_epoch_of(callbacks: Sequence[Any], asked: tuple[str, bool] | None) -> A
 
         metric, is_higher_better = asked
         mode = "max" if is_higher_better else "min"
-        best = tf.keras.callbacks.EarlyStopping(metric, mode=mode, patience=math.inf)
+        kind = type("BestEpoch", (tf.keras.callbacks.EarlyStopping,), {})  # as older checkpoints name it
+        best = kind(metric, mode=mode, patience=math.inf)
         best.get_monitor_value = lambda logs: logs.get(metric)  # that of Keras warns of epochs without it
         return best
     return stopping[-1] if stopping else None

@@ -1,8 +1,9 @@
 """The Logging service without its wire protocol: entries, logs, sinks and metrics."""
 
 import base64
+import contextlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trainstack.errors import ApiError, InvalidArgumentError, Status
@@ -150,7 +151,7 @@ class LogService:
             ApiError: ALREADY_EXISTS; INVALID_ARGUMENT with every fault.
         """
         full_name = f"{parent}/{kind}/{given.get('name', '')}"
-        with self._store.transaction():
+        with self._changing():
             if full_name in self._store.resources(kind):
                 raise ApiError(
                     Status.ALREADY_EXISTS, f"{kind[:-1].title()} {given.get('name')} already exists"
@@ -166,7 +167,7 @@ class LogService:
             ApiError: NOT_FOUND for a sink; INVALID_ARGUMENT with every fault.
         """
         parent = full_name.partition(f"/{kind}/")[0]
-        with self._store.transaction():
+        with self._changing():
             if kind == "sinks":
                 current: Mapping[str, object] | None = self.resource(kind, full_name)
             else:
@@ -174,12 +175,18 @@ class LogService:
                 given = {**given, "name": _id_in(full_name, kind)}
             return self._keep(kind, full_name, _COMPLETE[kind](parent, given, current, **options))
 
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[None]:
+        with self._store.lock:
+            with self._store.transaction():
+                yield
+            self._sinks = self._loaded_sinks()  # a full disk is known only by now
+        self.outbox.retry()
+
     def _keep(self, kind: Kind, full_name: str, resource: Mapping[str, object]) -> Mapping[str, object]:
         if kind == "sinks":
             load_sink(full_name, resource)  # refuses an invalid one
         self._store.put(kind, full_name, resource)
-        self._sinks = self._loaded_sinks()
-        self.outbox.retry()
         return resource
 
     def delete(self, kind: Kind, full_name: str) -> None:
@@ -188,12 +195,11 @@ class LogService:
         Raises:
             ApiError: NOT_FOUND.
         """
-        with self._store.transaction():
+        with self._changing():
             self.resource(kind, full_name)
             self._store.delete(kind, full_name)
             if kind == "sinks":
                 self.outbox.forget(full_name)
-            self._sinks = self._loaded_sinks()
 
     def logs_of(self, parent: str) -> Sequence[str]:
         """The names of the logs with entries, in order."""

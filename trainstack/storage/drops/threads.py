@@ -71,7 +71,6 @@ class BucketThreads:
     def hint_lost(self) -> None:
         """Rescan every bucket soon: hints were lost."""
         for bucket in self._scanner.buckets():
-            self._scanner.forget(bucket)
             self.hint(bucket, "")
 
     def close(self) -> None:
@@ -103,7 +102,6 @@ class BucketThreads:
                 return
             if len(names) >= self._hints_max:
                 names.clear()
-                self._scanner.forget(bucket)
                 name = ""
             names.pop(name, None)
             names[name] = None
@@ -113,6 +111,8 @@ class BucketThreads:
             names = self._hints.pop(bucket)
         for name in names:
             try:
+                if not name:  # also in place of hints that were lost
+                    self._scanner.forget(bucket)
                 if not name or name.endswith("/"):
                     self._scanner.refresh(bucket, name)
                 else:

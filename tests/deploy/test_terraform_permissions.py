@@ -217,7 +217,9 @@ def test_every_call_of_a_service_that_an_adapter_makes_is_in_the_table() -> None
     assert in_table["monitoring.py"] == {"projects.timeSeries.list"}
 
 
-def test_every_file_that_reaches_a_service_is_known() -> None:
+def test_every_file_that_reaches_a_service_is_known_and_flows_reach_objects_by_stores_alone() -> None:
+    """A store knows its bucket, which tells the tests here what a function needs."""
+    assert not any("services.objects" in path.read_text() for path in ADAPTERS.parent.glob("flows/**/*.py"))
     reaching = {
         path.name
         for path in ADAPTERS.glob("*.py")

@@ -247,7 +247,7 @@ def test_a_wrong_policy_or_settings_file_is_refused_before_anything_is_asked(tmp
 
 def test_buckets_and_keys_of_others_that_are_not_there_are_refused_together(cloud: Cloud) -> None:
     keys = [f"projects/p/locations/{REGION}/keyRings/r/cryptoKeys/{name}" for name in ("there", "gone")]
-    lists = f'data_buckets = ["there", "gone"] # "no"\nwatched_buckets = [\n  "far",\n  "hidden",\n]\njob_keys = {json.dumps(keys)}\n'
+    lists = f'data_buckets = ["there", "gone"] # "no"\n/* job_keys = [\n] */ kms_key = "gs://no"\nwatched_buckets = [\n  "far",\n  "hidden",\n]\njob_keys = {json.dumps(keys)}\n'
     (cloud.folder / SETTINGS).write_text(lists)
     cloud.has_bucket("there", number="8")
     cloud.has_bucket("far", location="us-east1", number="8")

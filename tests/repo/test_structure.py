@@ -16,16 +16,16 @@ MODULES_MAX = 15
 MEDIAN_LINES_MAX = 7
 P90_LINES_MAX = 20
 LINES_MAX = {
-    "trainmaster/orchestrator": 29_620,
-    "trainmaster/client": 13_090,
-    "trainmaster/cli": 7_640,
+    "trainmaster/orchestrator": 29_660,
+    "trainmaster/client": 13_100,
+    "trainmaster/cli": 7_650,
     "trainmaster/web": 5_390,
     "trainmaster/inspect": 2_000,
-    "trainmaster/deploy": 2_975,
-    "trainstack": 29_940,
+    "trainmaster/deploy": 2_985,
+    "trainstack": 29_945,
     "trainer": 7_200,
     "tools": 1_600,
-    "tests": 93_480,
+    "tests": 93_550,
 }
 """Of Python, by room, now; docs/decisions/044-two-wings-within-budgets.md has the budgets that they are to shrink to."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainer.training.callbacks import KeptState
+from trainer.training.callbacks import KeptState, best_epoch_of, finished_epochs_at_best
 
 
 class Patient:
@@ -63,3 +63,14 @@ def test_a_run_may_continue_with_other_callbacks(before: list[Any]) -> None:
     again = Patient()
     after([0.5], again, saved=kept.changed_state())
     assert again.wait == 1
+
+
+def test_the_best_epoch_of_a_checkpoint_of_an_earlier_release_is_remembered() -> None:
+    """Its callback was of a class of that release; the state has the attributes of Keras' EarlyStopping."""
+    saved = [{"of": "BestEpoch", "numbers": {"best": 0.9, "best_epoch": 1}}]
+    best = best_epoch_of([], ("val_accuracy", True))
+    kept = KeptState([best], saved)
+    best.on_train_begin()
+    kept.begin()
+    best.on_epoch_end(3, {"val_accuracy": 0.5})
+    assert finished_epochs_at_best(best) == 2

@@ -85,6 +85,19 @@ def test_a_run_that_is_still_being_registered_is_named(served: Served) -> None:
     assert said.startswith(f"{record['run_id']} has succeeded, and its model is still being registered: ")
 
 
+@pytest.mark.parametrize(("team", "kept"), [("vision", True), (None, False)])
+def test_a_run_of_another_team_or_without_a_record_is_not_named(
+    served: Served, team: str | None, kept: bool
+) -> None:
+    run_id = f"{team or 'gone'}-20260301t120000-eb46bb303f"
+    if kept:
+        served.write("ledger", f"runs/{run_id}.json", run_record(run_id=run_id))
+    ended = row(3 if kept else 4, model_name="cassava-resnet50", state=RunState.SUCCEEDED, team=team)
+    write_row(served, replace(ended, run_id=run_id))
+    done = served.trainmaster("champions", "show", "cassava-resnet50")
+    assert (done.status, "being registered" in done.err) == (0, False)
+
+
 def test_a_list_of_models_says_that_the_latest_run_left_none(served: Served) -> None:
     write_row(served, row(1, model_name="flowers", reason="no model was found"))
     (line,) = (text for text in served.trainmaster("models").out.splitlines() if "flowers" in text)

@@ -1,5 +1,6 @@
 """The run that a file's name means once other files have the same name, on a real storage server."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -68,6 +69,18 @@ def test_cancel_leaves_the_latest_run_of_a_file_as_it_has_ended(served: Served) 
     done = served.trainmaster("cancel", "big.yaml")
     assert (done.status, done.out) == (0, f"{run_id}\n")
     assert f"{run_id} has already ended: succeeded." in done.err
+
+
+@pytest.mark.parametrize("text", ["latest", f"{2:010x}"])
+def test_cancel_of_the_latest_run_or_a_short_id_never_means_another_run_of_the_file(
+    served: Served, text: str
+) -> None:
+    start(served, 1)
+    ended = start(served, 2, state="succeeded")
+    for number, run_id in enumerate((f"big-20260301t010000-{1:010x}", ended), 1):
+        write_row(served, replace(row(number), run_id=run_id))
+    done = served.trainmaster("cancel", text)
+    assert (done.status, done.out) == (0, f"{ended}\n")
 
 
 @pytest.mark.parametrize("verb", ["status", "logs"])

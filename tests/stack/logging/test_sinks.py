@@ -1,5 +1,7 @@
 """Sinks: what reaches Pub/Sub, and that nothing is lost on the way."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import requests
@@ -8,6 +10,32 @@ from tests.stack.logging.stack import Stack, connected, service_entry
 from tests.stack.services import alone
 from tests.stack.waiting import wait_until
 from trainstack import logging, pubsub
+
+ON_A_FULL_DISK = """
+import contextlib, glob, os, pathlib, resource, signal, sys
+from trainstack.logging.service import LogService
+from trainstack.logging.store import LogStore
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+service = LogService(LogStore(pathlib.Path(sys.argv[1])))
+sink = {"name": "s", "destination": "pubsub.googleapis.com/projects/p/topics/t", "filter": "severity>=ERROR"}
+entry = {"logName": "projects/p/logs/a", "resource": {"type": "global"}, "textPayload": "x", "severity": "ERROR"}
+service.create("sinks", "projects/p", sink)
+full = max(os.path.getsize(path) for path in glob.glob(sys.argv[1] + "/*-wal"))
+resource.setrlimit(resource.RLIMIT_FSIZE, (full, resource.RLIM_INFINITY))
+with contextlib.suppress(OSError):
+    service.update("sinks", "projects/p/sinks/s", sink | {"filter": "severity>=CRITICAL"})
+    sys.exit("the disk was not full")
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+service.write([entry])
+print(dict(service.outbox.owing()))
+"""
+
+
+def test_a_change_of_a_sink_that_a_full_disk_refused_has_no_effect(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", ON_A_FULL_DISK, str(tmp_path)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "{'projects/p/sinks/s': 1}\n"
 
 
 def test_a_matching_entry_reaches_the_topic_word_for_word(stack: Stack) -> None:

@@ -68,7 +68,7 @@ def test_a_run_may_continue_with_other_callbacks(before: list[Any]) -> None:
 def test_the_best_epoch_of_a_checkpoint_of_an_earlier_release_is_remembered() -> None:
     """Its callback was of a class of that release; the state has the attributes of Keras' EarlyStopping."""
     saved = [{"of": "BestEpoch", "numbers": {"best": 0.9, "best_epoch": 1}}]
-    best = best_epoch_of([], ("val_accuracy", True))
+    best: Any = best_epoch_of([], ("val_accuracy", True))
     kept = KeptState([best], saved)
     best.on_train_begin()
     kept.begin()

@@ -176,7 +176,7 @@ def setting_list(name: str, settings: Path = SETTINGS) -> tuple[str, ...]:
 
 
 def _code(settings: Path) -> str:
-    """The settings without their comments; empty if there are none."""
+    """The settings without their comments; empty without a file."""
     text = settings.read_text() if settings.is_file() else ""
     return re.sub(r'("[^"\n]*")|/\*[\s\S]*?\*/|(?:#|//).*', lambda found: found[1] or "", text)
 

@@ -172,7 +172,7 @@ class ServingEndpoint:
 
 
 def failure_of_last_deployment(operations: Iterable[Any]) -> str:
-    """Why the newest operation that deployed a model failed; empty if it did not, or there is none."""
+    """Why the newest operation that deployed a model failed; empty if it did not, or no operation did."""
     from google.cloud.aiplatform_v1.types.endpoint_service import DeployModelOperationMetadata as Deploying
 
     of_deployments = (

@@ -111,12 +111,13 @@ def test_the_terminal_state_can_be_read_when_the_terminal_line_is_written(start:
                 found = await asyncio.to_thread(stack.jobs.get_custom_job, name=name)
                 states.append((text, found.state.value))
 
+    jobs: list[str] = []
     with start(write_log=write) as stack:
-        for words, cancelled in ((["print=x"], False), (["exit=1"], False), (["sleep=600"], True)):
-            job = stack.submit(container(*words))
-            if cancelled:
-                stack.jobs.cancel_custom_job(name=job.name)
-            stack.until(job.name, lambda job: bool(job.end_time))
+        for word in ("print=x", "exit=1", "sleep=600"):
+            jobs.append(stack.submit(container(word)).name)
+            if word.startswith("sleep"):
+                stack.jobs.cancel_custom_job(name=jobs[-1])
+            stack.until(jobs[-1], lambda _job: len(states) == len(jobs))
     assert states == [("Job completed successfully.", 4), ("Job failed.", 5), ("Job cancelled.", 7)]
 
 

@@ -32,6 +32,7 @@ def stack_on(state: Path, project: str = "local-project") -> Iterator[Path]:
         variables = {
             "GOOGLE_CLOUD_PROJECT": project,
             "TRAINMASTER_REGION": "us-central1",
+            "TRAINMASTER_DEPLOYMENTS": "stage",
             "LOGGING_EMULATOR_HOST": f"http://127.0.0.1:{server.getsockname()[1]}",
             **{
                 f"TRAINMASTER_{role}_BUCKET": role.lower()

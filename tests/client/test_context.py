@@ -221,6 +221,8 @@ def test_a_stack_that_was_killed_is_reported_as_gone(tmp_path: Path, settings: P
             for name in ("", "Stage", "1st", "staging", "a-b", "a/b")
             for text in (f"my-project/us-central1/{name}", f"local/{name}", f"local/{name}:.")
         ),
+        ("local:a\0b", ["null byte"]),
+        ("local:~no-such-user/a", ["home directory"]),
         ("my-project/here/a_b", ["'here' is not a region", "'a_b' is not the name"]),
     ],
 )
@@ -266,3 +268,7 @@ def test_a_deployment_is_named_after_its_place(tmp_path: Path, settings: Path) -
             assert found.ledger_bucket == "local-project-stage-ledger"
             assert found.logging_host == chosen("local").logging_host
         assert chosen("local").ledger_bucket == "ledger"
+        with pytest.raises(
+            NoContext, match=r"does not run the deployment prod\. Stop it.* --name stage --name prod$"
+        ):
+            chosen("local/prod")

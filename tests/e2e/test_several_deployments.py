@@ -138,3 +138,13 @@ def test_the_command_works_with_either_and_refuses_a_name_that_none_can_have(pro
     refused = command(project, "doctor", "--state", str(project.state), "--name", "Stage")
     assert refused.startswith("2 ")
     assert "'Stage' is not the name of a deployment: expected 1 to 6 lower-case letters" in refused
+
+
+def test_a_deployment_that_does_not_run_is_refused_with_how_to_start_it(project: Project) -> None:
+    for words in (
+        ("submit", "--image", ".", "--context", f"local/other:{project.state}"),
+        ("up", "--detach", "--state", str(project.state), "--project", project.id, "--name", "other"),
+    ):
+        refused = command(project, *words)
+        assert refused.startswith("4 "), refused
+        assert f"does not run the deployment other. Stop it, and start it with every name: trainmaster up --detach --state {project.state} --name {NAME} --name other" in refused  # fmt: skip

@@ -142,13 +142,6 @@ def context_in_cloud(project: str, region: str, deployment: str = "") -> Context
     )
 
 
-def _of_deployment(context: Context, deployment: str) -> Context:
-    """The deployment of this name on the context's stack; without one, the context's own."""
-    other = context_in_cloud(context.project, context.region, deployment)
-    services = {name: value for name, value in vars(context).items() if name.endswith("_host")}
-    return replace(other, **services, state=context.state) if deployment else context
-
-
 def context_of_state(state: Path) -> Context | None:
     """The names of the stack that runs or last ran on the folder, without a service; None if none has run there."""
     try:
@@ -211,10 +204,11 @@ def _choose_among_all(
     ):
         if text:
             return _context_named(text, chosen_by, directory, settings)
-    only = _only_context(_running(directory, settings), directory)
-    if only.state is None or not is_of(only.state, directory):
+    state = _only_stack(directory, settings)
+    only = replace(_context_on(state), chosen_by="the only local stack that is running")
+    if not is_of(state, directory):
         return replace(only, is_elsewhere=True)
-    is_here = folder_of(only.state).resolve() == directory.resolve()
+    is_here = folder_of(state).resolve() == directory.resolve()
     return replace(only, chosen_by="the stack of this folder" if is_here else "the stack of a parent folder")
 
 
@@ -237,9 +231,13 @@ def _context_named(text: str, chosen_by: str, directory: Path, settings: Path) -
     kind, slash, deployment = place.partition("/")
     if kind == LOCAL and bool(colon) == bool(folder):
         _refuse(text, chosen_by, _name_faults(slash, deployment))
-        state = _state_of(plain_path(directory / Path(folder).expanduser())) if folder else None
-        running = _context_on(state) if state else _only_context(_running(directory, settings), directory)
-        return replace(_of_deployment(running, deployment), chosen_by=chosen_by)
+        try:
+            state = _state_of(plain_path(directory / Path(folder).expanduser())) if folder else None
+        except (OSError, ValueError, RuntimeError) as fault:  # RuntimeError: ~USER of no user
+            raise UnknownContext(f"There is no context {text!r}, {chosen_by}. {fault}") from fault
+        if state is None:
+            state = _only_stack(directory, settings)
+        return replace(_context_on(state, deployment), chosen_by=chosen_by)
     project, _, rest = text.partition("/")
     region, slash, deployment = rest.partition("/")
     wrong = []
@@ -266,6 +264,17 @@ def _refuse(text: str, chosen_by: str, wrong: Sequence[str]) -> None:
         raise UnknownContext(" ".join([f"There is no context {text!r}, {chosen_by}.", *wrong]))
 
 
+def refuse_names(names: Sequence[str], environment: Mapping[str, str], state: Path) -> None:
+    """Raises NoContext: the stack with these variables, on `state`, does not run the deployments of all these names."""
+    running = environment.get("TRAINMASTER_DEPLOYMENTS", "").split()
+    if missing := [name for name in names if name not in running]:
+        options = "".join(f" --name {name}" for name in (*running, *missing))
+        raise NoContext(
+            f"The stack on {str(state)!r} does not run the deployment {', '.join(missing)}. "
+            f"Stop it, and start it with every name: {start_command(state)}{options}"
+        )
+
+
 def _state_of(folder: Path) -> Path:
     """The folder itself if it is a state folder, or might become one; of any other folder, its own `.trainmaster`."""
     if folder.name == DEFAULT_STATE.name or is_state(folder):
@@ -290,28 +299,35 @@ def _running(directory: Path, settings: Path) -> list[Path]:
     )
 
 
-def _only_context(stacks: list[Path], directory: Path) -> Context:
-    match stacks:
+def _only_stack(directory: Path, settings: Path) -> Path:
+    match stacks := _running(directory, settings):
         case []:
             between = stack_between(directory)
             none = f"No local stack is running. Start one: trainmaster up --detach\n{_HINT}"
             raise NoContext(none if between is None else between_text(between))
         case [only]:
-            return replace(_context_on(only), chosen_by="the only local stack that is running")
+            return only
         case _:
             names = "\n".join(f"  --context {LOCAL}:{stack}" for stack in stacks)
             raise NoContext(f"{len(stacks)} local stacks are running. Choose one:\n{names}")
 
 
-def _context_on(state: Path) -> Context:
+def _context_on(state: Path, deployment: str = "") -> Context:
     try:
-        return context_of_stack(environment_on(state), state)
+        environment = environment_on(state)
+        context = context_of_stack(environment, state)
     except NoStack as fault:
         raise NoContext(f"{fault}\n{_HINT}", state) from fault
     except KeyError as fault:
         raise NoContext(
             f"{state / 'stack.env'} lacks {fault}: another version wrote it. Stop that stack and start it again."
         ) from fault
+    if not deployment:
+        return context
+    refuse_names([deployment], environment, state)
+    other = context_in_cloud(context.project, context.region, deployment)
+    services = {name: value for name, value in vars(context).items() if name.endswith("_host")}
+    return replace(other, **services, state=state)
 
 
 def kept_choice(settings: Path) -> str | None:

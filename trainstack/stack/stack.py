@@ -210,6 +210,9 @@ class Stack:
             # gcsfs would ask for a bucket's kind by gRPC over TLS at STORAGE_EMULATOR_HOST, for a minute a bucket.
             "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
             "TRAINMASTER_REGISTRY": services.registry,
+            "TRAINMASTER_DEPLOYMENTS": " ".join(
+                each.environment["TRAINMASTER_DEPLOYMENT"] for each in self.beside
+            ),
             "IAM_EMULATOR_HOST": services.iam_url,
             "TRAINMASTER_CONSOLE": self.console.url if self.console else "",
         }

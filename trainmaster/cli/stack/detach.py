@@ -26,7 +26,14 @@ from trainmaster.cli.stack.process import (
 )
 from trainmaster.cli.submit.first_commands import first_commands
 from trainmaster.cli.verb import talk
-from trainmaster.client.context import LOCAL, NoContext, UnknownContext, choose_context, settings_folder
+from trainmaster.client.context import (
+    LOCAL,
+    NoContext,
+    UnknownContext,
+    choose_context,
+    refuse_names,
+    settings_folder,
+)
 from trainstack.find import DEFAULT_STATE, NoStack, environment_on, plain_path, register_stack
 from trainstack.stack.state import StateFolder, owner_of
 
@@ -39,6 +46,7 @@ def detach_stack(state: Path, arguments: Sequence[str], names: Sequence[str] = (
     `names` are those of further deployments. Where a stack runs already, it stays as it is.
 
     Raises:
+        NoContext: the stack that runs already does not run the deployments of these names.
         StateError: the folder cannot be used.
         Stop: the stack could not start, and the message has the end of its log; or another one has claimed the folder
             and is not ready within START_DEADLINE_S seconds.
@@ -48,7 +56,7 @@ def detach_stack(state: Path, arguments: Sequence[str], names: Sequence[str] = (
         if environment is None:
             environment = _start_and_wait(state, arguments)
         else:
-            names = ()
+            refuse_names(names, environment, state)
             talk(
                 f"A stack is already running on {str(state)!r}; its options stay as they are. To change them: trainmaster down"
             )

@@ -12,6 +12,7 @@ import pytest
 
 from tests.deploy.cloud import FAKES, PROGRAMS, PROJECT, REGION, STATE, Cloud, Ran, managed
 from tests.deploy.hcl import TERRAFORM
+from tests.ready_stack import announce
 from trainmaster.deploy.names import (
     CONSOLE,
     SETTINGS,
@@ -92,6 +93,15 @@ def test_a_bucket_in_another_region_is_refused(cloud: Cloud, location: str, repa
     assert f"{said}{repair}" in refused(cloud.up())
     cloud.has_state(managed("google_storage_bucket", name=f"{PROJECT}-inbox"))
     assert said in refused(cloud.up()), "nor is a deployment moved"
+
+
+def test_a_shell_whose_gcloud_works_on_a_local_stack_is_refused(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announce(cloud.folder, {})
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(cloud.folder / "user" / "gcloud"))
+    assert "gcloud works on a local stack (CLOUDSDK_CONFIG): use a shell" in refused(ran := cloud.up())
+    assert ran.asked == ()
 
 
 def test_buckets_of_other_projects_are_refused(cloud: Cloud) -> None:

@@ -43,13 +43,12 @@ def gcloud(*command: str) -> str:
     Raises:
         GcloudFailed: the command failed, or took longer than TIMEOUT_S.
     """
-    environment = {**os.environ, "CLOUDSDK_CORE_DISABLE_PROMPTS": "1"}
     try:
         ran = subprocess.run(
             ["gcloud", *command],
             capture_output=True,
             text=True,
-            env=environment,
+            env={**os.environ, "CLOUDSDK_CORE_DISABLE_PROMPTS": "1"},
             timeout=TIMEOUT_S,
             check=False,
         )

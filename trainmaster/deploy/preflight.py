@@ -1,8 +1,10 @@
 """Checks before a deployment creates anything; faults are reported together, without those that others cause."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from shutil import which
 
 from trainmaster.client.context import context_in_cloud
@@ -23,6 +25,7 @@ from trainmaster.deploy.names import (
 from trainmaster.deploy.organisation import policy_findings
 from trainmaster.orchestrator.core.policy.receivers import LOOPBACK_HOST
 from trainmaster.resources import DEPLOY
+from trainstack.find import is_state
 
 _PROJECT_ID = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
 SHARED_TOPIC = "images"
@@ -68,6 +71,9 @@ def clearance_of(names: Names) -> PreflightResult:
     faults = [*_of_the_words(names), *receiver_faults(shipped_policy().get("notify") or ())]
     if which("gcloud") is None:
         return PreflightResult(faults=(*faults, "gcloud is not on PATH: https://cloud.google.com/sdk"))
+    if is_state(Path(os.environ.get("CLOUDSDK_CONFIG", os.devnull)).parents[1]):
+        of_stack = "this shell's gcloud works on a local stack (CLOUDSDK_CONFIG): use a shell without the variables of `trainmaster stack env`"
+        return PreflightResult(faults=(*faults, of_stack))
     faults += _of_the_credentials()
     number, unknown = _project_number(names.project)
     faults += unknown

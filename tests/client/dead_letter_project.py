@@ -62,6 +62,7 @@ def use_stack(monkeypatch: pytest.MonkeyPatch, state: Path, **addresses: str) ->
     variables = {
         "GOOGLE_CLOUD_PROJECT": PROJECT,
         "TRAINMASTER_REGION": "us-central1",
+        "TRAINMASTER_DEPLOYMENTS": "bare",
         **{f"TRAINMASTER_{role}_BUCKET": role.lower() for role in roles},
         **addresses,
     }

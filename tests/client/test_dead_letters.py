@@ -215,5 +215,5 @@ def test_the_log_is_read_only_until_every_letters_last_failure_is_known(
 def test_a_project_without_dead_letters_is_reported_with_what_is_missing(
     place: DeadLetterProject, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["dead-letters", "replay", "--context", f"local/never:{place.env_file.parent}"]) == 3
+    assert main(["dead-letters", "replay", "--context", f"local/bare:{place.env_file.parent}"]) == 3
     assert "of the topology: deploy it." in capsys.readouterr().err

@@ -23,7 +23,12 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     jobs = Jobs(
         dir=folder / "jobs", buckets_dir=folder / "buckets", images=dict, write_log=lambda _: None, project=PROJECT
     )  # fmt: skip
-    with serve(jobs) as url, served_context(folder, publishes=True, VERTEX_EMULATOR_HOST=url) as served:
+    with (
+        serve(jobs) as url,
+        served_context(
+            folder, publishes=True, VERTEX_EMULATOR_HOST=url, TRAINMASTER_DEPLOYMENTS="stage"
+        ) as served,
+    ):
         yield served
 
 

@@ -172,8 +172,8 @@ def violations(scenario: Scenario, world: ScenarioWorld) -> list[str]:
     problems += [f"{run_id} has {count} jobs" for run_id, count in jobs.items() if count > 1 + rounds[run_id]]
     if world.room.most > scenario.at_once:
         problems.append(f"{world.room.most} jobs were active at once, not {scenario.at_once}")
-    if len(every) != scenario.jobs:
-        problems.append(f"there are {len(every)} jobs, not {scenario.jobs}")
+    if len(every) != scenario.job_count:
+        problems.append(f"there are {len(every)} jobs, not {scenario.job_count}")
     problems += [f"{run_id} has a marker" for run_id in world.active()]
     ids = {notice.id for notice in world.notices.published}
     for record in records:

@@ -25,6 +25,7 @@ from tests.contract.simulation.steps import (
     deleted,
     finished,
     fired,
+    later,
     logged,
     lost,
     noticed,
@@ -40,6 +41,7 @@ from tests.contract.simulation.steps import (
     set_full,
     stocked_out,
     study_finished,
+    succeeded,
     too_fast,
     trained,
     uploaded,
@@ -73,8 +75,7 @@ WITH_FALLBACK = {**SMALL, "fallbacks": [{"region": ELSEWHERE}]}
 OVERDUE = (
     cancels_late(),
     uploaded("a", {**WITH_FALLBACK, "scheduling": {"start_within_s": 1800}}),
-    waited(1800),
-    TICK,
+    *later(1800),
 )
 """A job that is given up; what follows is the service's."""
 RETRIED = {**SMALL, "scheduling": {"retries": 2}}
@@ -95,7 +96,8 @@ NEW_IMAGE = {"new_image": {"repository": IMAGE, "tag": "latest"}}
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """`ends`: the states of the runs, in the order of their requests. `jobs`: the number of jobs at the end.
+    """`ends`: the states of the runs, in the order of their requests. `jobs`: the number of jobs at the end, by default
+    one for each run that succeeds, and one if none does.
 
     `at_once`: max jobs active at the same time. `shows`: what the canonical request of every run contains.
     `firings`: the firing that started each run. `rule`: what the status of the rule contains. `named`: the objects that
@@ -104,7 +106,7 @@ class Scenario:
 
     steps: tuple[Step, ...]
     ends: tuple[RunState, ...] = ENDED
-    jobs: int = 1
+    jobs: int | None = None
     champion: Mapping[str, float] = field(default_factory=dict)
     shows: Mapping[str, object] = field(default_factory=dict)
     firings: tuple[int, ...] = ()
@@ -112,6 +114,10 @@ class Scenario:
     named: tuple[str, ...] = ()
     request_rules: RequestRules = REQUEST_RULES
     at_once: int = 100
+
+    @property
+    def job_count(self) -> int:
+        return max(1, self.ends.count(RunState.SUCCEEDED)) if self.jobs is None else self.jobs
 
 
 SCENARIOS: Mapping[str, Scenario] = {
@@ -180,7 +186,6 @@ SCENARIOS: Mapping[str, Scenario] = {
             TICK,
         ),
         ends=(*ENDED * 2, RunState.REJECTED),
-        jobs=2,
         request_rules=request_rules_with(admission=Admission(caps=Caps(runs_per_hour=3))),
     ),
     "a matrix of which a crash left two runs, under a policy that refuses the others": Scenario(
@@ -189,8 +194,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             policy_set(request_rules_with(regions=(ELSEWHERE,))),
             uploaded("a", THREE),
             uploaded("a", THREE),
-            waited(LEASE.total_seconds() + 1),
-            TICK,
+            *later(LEASE.total_seconds() + 1),
             *finished(0),
             TICK,
         ),
@@ -201,14 +205,12 @@ SCENARIOS: Mapping[str, Scenario] = {
             crashed_with_two("a", THREE),
             overwritten("a", OTHER),
             uploaded("a", THREE),
-            waited(LEASE.total_seconds() + 1),
-            TICK,
+            *later(LEASE.total_seconds() + 1),
             *finished(0),
             *finished(1),
             TICK,
         ),
         ends=(*ENDED * 2, RunState.REJECTED),
-        jobs=2,
     ),
     "an invalid request": Scenario(
         steps=(uploaded("a", {"model_name": "x"}), TICK), ends=(RunState.REJECTED,), jobs=0
@@ -220,7 +222,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         steps=(uploaded("a"), becomes(0, JobState.CANCELLED), TICK, logged(0)), ends=(RunState.CANCELLED,)
     ),
     "a job that a user deletes": Scenario(
-        steps=(uploaded("a"), deleted(0), waited(601), TICK), ends=(RunState.FAILED,), jobs=0
+        steps=(uploaded("a"), deleted(0), *later(601)), ends=(RunState.FAILED,), jobs=0
     ),
     "an order to cancel a run that has a job": Scenario(
         steps=(uploaded("a"), cancelled(0), logged(0), cancelled(0), TICK), ends=(RunState.CANCELLED,)
@@ -232,8 +234,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             uploaded("b"),
             cancelled(0),
             set_full(False),
-            waited(31),
-            TICK,
+            *later(31),
             *finished(0),
         ),
         ends=(RunState.CANCELLED, RunState.SUCCEEDED),
@@ -242,11 +243,9 @@ SCENARIOS: Mapping[str, Scenario] = {
         steps=(
             set_full(True),
             uploaded("a"),
-            waited(31),
-            TICK,
+            *later(31),
             set_full(False),
-            waited(61),
-            TICK,
+            *later(61),
             *finished(0),
         )
     ),
@@ -255,16 +254,13 @@ SCENARIOS: Mapping[str, Scenario] = {
             set_denied(True),
             uploaded("a"),
             uploaded("b"),
-            waited(31),
-            TICK,
+            *later(31),
             set_denied(False),
-            waited(61),
-            TICK,
+            *later(61),
             *finished(0),
             *finished(1),
         ),
         ends=ENDED * 2,
-        jobs=2,
     ),
     "a new run that admits the waiting run ahead of it too": Scenario(
         steps=(
@@ -278,7 +274,6 @@ SCENARIOS: Mapping[str, Scenario] = {
             TICK,
         ),
         ends=ENDED * 2,
-        jobs=2,
     ),
     "a stockout, and the next candidate": Scenario(
         steps=(uploaded("a", WITH_FALLBACK), stocked_out(0), logged(0), logged(0), *finished(1), TICK),
@@ -286,15 +281,14 @@ SCENARIOS: Mapping[str, Scenario] = {
         request_rules=TWO_REGIONS,
     ),
     "a stockout without a log entry, and a single candidate": Scenario(
-        steps=(uploaded("a"), stocked_out(0), TICK, waited(31), TICK, trained(1), TICK), jobs=2
+        steps=(uploaded("a"), stocked_out(0), TICK, *later(31), trained(1), TICK), jobs=2
     ),
     "no quota for any candidate, then a stockout and the second candidate": Scenario(
         steps=(
             set_full(True),
             uploaded("a", WITH_FALLBACK),
             set_full(False),
-            waited(31),
-            TICK,
+            *later(31),
             stocked_out(0),
             logged(0),
             *finished(1),
@@ -342,16 +336,13 @@ SCENARIOS: Mapping[str, Scenario] = {
         request_rules=TWO_REGIONS,
     ),
     "a job that is deleted while it is being given up": Scenario(
-        steps=(*OVERDUE, TICK, deleted(0), waited(601), TICK, TICK, trained(0), TICK),
+        steps=(*OVERDUE, TICK, deleted(0), *later(601), TICK, trained(0), TICK),
         request_rules=TWO_REGIONS,
     ),
-    "too many requests per minute": Scenario(
-        steps=(too_fast(1), uploaded("a"), waited(31), TICK, *finished(0))
-    ),
+    "too many requests per minute": Scenario(steps=(too_fast(1), uploaded("a"), *later(31), *finished(0))),
     "one job of a model at a time, the second started by the end of the first": Scenario(
         steps=(uploaded("a"), uploaded("b"), uploaded("b"), *finished(0), TICK, *finished(1), TICK),
         ends=ENDED * 2,
-        jobs=2,
         request_rules=LIMITED,
         at_once=1,
     ),
@@ -368,8 +359,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             stocked_out(0),
             logged(0),
             *finished(1),
-            waited(31),
-            TICK,
+            *later(31),
             trained(2),
             TICK,
         ),
@@ -379,7 +369,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         at_once=1,
     ),
     "a job that is lost before its start is logged, and its run's next job": Scenario(
-        steps=(uploaded("a", RETRIED), lost(0), logged(0), logged(0), waited(61), TICK, *finished(1), TICK),
+        steps=(uploaded("a", RETRIED), lost(0), logged(0), logged(0), *later(61), *finished(1), TICK),
         jobs=2,
     ),
     "two jobs that are lost while they run, one without a log entry, and a third that fails for good": Scenario(
@@ -389,12 +379,10 @@ SCENARIOS: Mapping[str, Scenario] = {
             logged(0),
             lost(0),
             TICK,
-            waited(61),
-            TICK,
+            *later(61),
             lost(1),
             logged(1),
-            waited(301),
-            TICK,
+            *later(301),
             becomes(2, JobState.RUNNING),
             TICK,
             lost(2),
@@ -409,11 +397,9 @@ SCENARIOS: Mapping[str, Scenario] = {
             uploaded("b"),
             lost(0),
             logged(0),
-            waited(181),
-            TICK,
+            *later(181),
             *finished(1),
-            waited(61),
-            TICK,
+            *later(61),
             trained(2),
             TICK,
         ),
@@ -428,17 +414,13 @@ SCENARIOS: Mapping[str, Scenario] = {
             uploaded("b"),
             *finished(0),
             uploaded("c", {**SMALL, "priority": 90}),
-            waited(181),
-            TICK,
-            waited(61),
-            TICK,
+            *later(181),
+            *later(61),
             *finished(1),
-            waited(61),
-            TICK,
+            *later(61),
             *finished(2),
         ),
         ends=ENDED * 3,
-        jobs=3,
         request_rules=LIMITED,
         at_once=1,
     ),
@@ -450,19 +432,16 @@ SCENARIOS: Mapping[str, Scenario] = {
     "a cap on cost that rejects a run while another may cost more than it does in the end": Scenario(
         steps=(uploaded("a"), uploaded("b"), *finished(0), TICK, uploaded("c"), *finished(1), TICK),
         ends=(RunState.SUCCEEDED, RunState.REJECTED, RunState.SUCCEEDED),
-        jobs=2,
         request_rules=COSTLY,
     ),
     "a study": Scenario(steps=(uploaded("a", TUNED), study_finished(0), logged(0), TICK)),
     "two challengers that claim to be perfect, and that an evaluation scores": Scenario(
         steps=(
-            uploaded("a", EVALUATED),
-            *finished(0, 1.0),
+            *succeeded("a", EVALUATED, 0, 1.0),
             TICK,
             scored(1, challenger=0.6),
             logged(1),
-            uploaded("b", EVALUATED),
-            *finished(2, 1.0),
+            *succeeded("b", EVALUATED, 2, 1.0),
             scored(3, challenger=0.4, champion=0.5),
             logged(3),
             logged(3),
@@ -474,17 +453,14 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "an evaluation that fails, one that is seen by a tick only, and one that is cancelled": Scenario(
         steps=(
-            uploaded("a", EVALUATED),
-            *finished(0, 1.0),
+            *succeeded("a", EVALUATED, 0, 1.0),
             becomes(1, JobState.FAILED),
             logged(1),
-            uploaded("b", EVALUATED),
-            *finished(2, 1.0),
+            *succeeded("b", EVALUATED, 2, 1.0),
             TICK,
             scored(3, challenger=0.4),
             TICK,
-            uploaded("c", EVALUATED),
-            *finished(4, 1.0),
+            *succeeded("c", EVALUATED, 4, 1.0),
             becomes(5, JobState.RUNNING),
             cancelled(2),
             TICK,
@@ -495,36 +471,29 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "a challenger that is approved, one that a newer one replaces, and one that is rejected": Scenario(
         steps=(
-            uploaded("a", APPROVED),
-            *finished(0, 0.5),
+            *succeeded("a", APPROVED, 0, 0.5),
             approved("yes"),
             approved("yes"),
             TICK,
-            uploaded("b", APPROVED),
-            *finished(1, 0.6),
-            uploaded("c", APPROVED),
-            *finished(2, 0.7),
+            *succeeded("b", APPROVED, 1, 0.6),
+            *succeeded("c", APPROVED, 2, 0.7),
             TICK,
             approved("no", reject=True),
             TICK,
         ),
         ends=ENDED * 3,
-        jobs=3,
         champion={"cassava": 0.5},
     ),
     "two challengers, and a rollback": Scenario(
         steps=(
-            uploaded("a", CHALLENGER),
-            *finished(0, 0.5),
+            *succeeded("a", CHALLENGER, 0, 0.5),
             TICK,
-            uploaded("b", CHALLENGER),
-            *finished(1, 0.7),
+            *succeeded("b", CHALLENGER, 1, 0.7),
             TICK,
             rolled_back("back"),
             TICK,
         ),
         ends=ENDED * 2,
-        jobs=2,
         champion={"cassava": 0.5},
     ),
     "data that fires a rule": Scenario(
@@ -532,8 +501,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             rule_dropped(rule()),
             *(data_arrived(f"{number}.jpg") for number in range(4)),
             TICK,
-            waited(61),
-            TICK,
+            *later(61),
             *finished(0),
         ),
         shows={"args": ["--seen=4"]},
@@ -548,16 +516,13 @@ SCENARIOS: Mapping[str, Scenario] = {
             TICK,
             *(data_arrived(name) for name in ("b/2", "c/1", "a/2")),
             TICK,
-            waited(61),
-            TICK,
+            *later(61),
             *finished(0),
-            waited(1),
-            TICK,
+            *later(1),
             *finished(1),
             TICK,
         ),
         ends=ENDED * 2,
-        jobs=2,
         firings=(1, 2),
         named=("a/1", "a/2", "b/1", "b/2"),
     ),
@@ -569,13 +534,11 @@ SCENARIOS: Mapping[str, Scenario] = {
             data_deleted("in/1"),
             data_arrived("out/1", b"one"),
             data_arrived("out/2", b"two"),
-            waited(61),
-            TICK,
+            *later(61),
             *finished(0),
             data_deleted("out/1"),
             data_arrived("done/1", b"one"),
-            waited(61),
-            TICK,
+            *later(61),
         ),
         firings=(1,),
         named=("out/1", "out/2"),
@@ -596,10 +559,8 @@ SCENARIOS: Mapping[str, Scenario] = {
             rule_dropped(rule({"all": [NEW_DATA, QUARTERLY]}, request=SEEING)),
             *(data_arrived(f"{number}.jpg") for number in range(4)),
             TICK,
-            waited(900),
-            TICK,
-            waited(900),
-            TICK,
+            *later(900),
+            *later(900),
             *finished(0),
         ),
         shows={"args": ["--seen=4"]},
@@ -636,7 +597,6 @@ SCENARIOS: Mapping[str, Scenario] = {
             *finished(1),
         ),
         ends=ENDED * 2,
-        jobs=2,
         firings=(1, 2),
     ),
     "an order that replaces the previous run": Scenario(
@@ -660,46 +620,34 @@ SCENARIOS: Mapping[str, Scenario] = {
             uploaded("b", CHALLENGER),
             *finished(0),
             *finished(1, 0.6),
-            waited(31),
-            TICK,
-            waited(31),
-            TICK,
+            *later(31),
+            *later(31),
         ),
         ends=ENDED * 2,
-        jobs=2,
         champion={"cassava": 0.6},
         request_rules=REGISTERED,
     ),
     "a champion that is rolled back, both registered": Scenario(
         steps=(
-            uploaded("a", CHALLENGER),
-            *finished(0),
-            waited(31),
-            TICK,
-            uploaded("b", CHALLENGER),
-            *finished(1, 0.6),
-            waited(31),
-            TICK,
+            *succeeded("a", CHALLENGER, 0),
+            *later(31),
+            *succeeded("b", CHALLENGER, 1, 0.6),
+            *later(31),
             rolled_back("c"),
         ),
         ends=ENDED * 2,
-        jobs=2,
         champion={"cassava": 0.5},
         request_rules=REGISTERED,
     ),
     "two champions whose models are tried out, the second one by a tick": Scenario(
         steps=(
-            uploaded("a", CHALLENGER),
-            *finished(0),
-            waited(31),
-            TICK,
+            *succeeded("a", CHALLENGER, 0),
+            *later(31),
             scored(1, model=1),
             logged(1),
-            uploaded("b", CHALLENGER),
-            *finished(2, 0.6),
+            *succeeded("b", CHALLENGER, 2, 0.6),
             scored(3, model=1),
-            waited(31),
-            TICK,
+            *later(31),
         ),
         ends=ENDED * 2,
         jobs=4,
@@ -708,14 +656,11 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "a champion whose model cannot be loaded, and a rollback": Scenario(
         steps=(
-            uploaded("a", CHALLENGER),
-            *finished(0),
+            *succeeded("a", CHALLENGER, 0),
             scored(1, model=1),
             logged(1),
-            waited(31),
-            TICK,
-            uploaded("b", CHALLENGER),
-            *finished(2, 0.6),
+            *later(31),
+            *succeeded("b", CHALLENGER, 2, 0.6),
             waited(31),
             becomes(3, JobState.FAILED),
             logged(3),
@@ -729,16 +674,12 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "a champion whose model cannot be loaded": Scenario(
         steps=(
-            uploaded("a", CHALLENGER),
-            *finished(0),
+            *succeeded("a", CHALLENGER, 0),
             scored(1, model=1),
             logged(1),
-            waited(31),
-            TICK,
-            uploaded("b", CHALLENGER),
-            *finished(2, 0.6),
-            waited(31),
-            TICK,
+            *later(31),
+            *succeeded("b", CHALLENGER, 2, 0.6),
+            *later(31),
             becomes(3, JobState.FAILED),
             logged(3),
         ),
@@ -749,20 +690,15 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "a champion that is rolled back before its version is uploaded": Scenario(
         steps=(
-            uploaded("a", CHALLENGER),
-            *finished(0),
-            waited(31),
-            TICK,
-            uploaded("b", CHALLENGER),
-            *finished(1, 0.6),
+            *succeeded("a", CHALLENGER, 0),
+            *later(31),
+            *succeeded("b", CHALLENGER, 1, 0.6),
             TICK,
             TICK,
             rolled_back("c"),
-            waited(31),
-            TICK,
+            *later(31),
         ),
         ends=ENDED * 2,
-        jobs=2,
         champion={"cassava": 0.5},
         request_rules=REGISTERED,
     ),

@@ -145,6 +145,11 @@ def finished(number: int, accuracy: float = 0.5) -> tuple[Step, Step]:
     return trained(number, accuracy), logged(number)
 
 
+def succeeded(name: str, document: object, number: int, accuracy: float = 0.5) -> tuple[Step, ...]:
+    """The request is uploaded, and its job, the nth, succeeds."""
+    return uploaded(name, document), *finished(number, accuracy)
+
+
 def set_full(is_full: bool) -> Step:
     return Step(act=lambda world, _: setattr(world.room, "places", 0 if is_full else None), retried=False)
 
@@ -277,4 +282,11 @@ def cancelled_group(number: int) -> Step:
 
 
 TICK = Step(act=_ticked, retried=False)
+
+
+def later(seconds: float) -> tuple[Step, Step]:
+    """The time passes, and then comes a tick."""
+    return waited(seconds), TICK
+
+
 RULE_REMOVED = Step(act=lambda world, _: world.remove_rule(), retried=False)

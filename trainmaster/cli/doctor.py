@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from trainmaster.cli.verb import context_of, name_option
+from trainmaster.cli.verb import context_of, name_option, wait_option
 from trainmaster.resources import TOPOLOGY
 
 
@@ -22,14 +22,7 @@ from trainmaster.resources import TOPOLOGY
     help="what was deployed; default: the topology of this version",
 )
 @click.option("--request", type=Path, metavar="FILE", help="a request to try, instead of a small one")
-@click.option(
-    "--wait-s",
-    type=float,
-    default=60.0,
-    show_default=True,
-    metavar="S",
-    help="how long to wait for the functions' answers",
-)
+@wait_option(60.0, "how long to wait for the functions' answers")
 def doctor(**given: Any) -> int:  # Any: click's values, of the types above
     """Test every part of a deployment, and name the repair of what fails.
 

@@ -31,6 +31,7 @@ from trainstack.find import own_state
 
 LOCAL_PROJECT, LOCAL_REGION = "trainmaster-local", "us-central1"
 """Those of `trainmaster up` without options."""
+T = TypeVar("T")
 Verb = TypeVar("Verb", bound=Callable[..., Any])  # Any: a verb, or click's command of one
 TABLE, JSON, YAML, NAME, TEXT = "table", "json", "yaml", "name", "text"
 
@@ -110,6 +111,13 @@ context_option = click.option(
     metavar="NAME",
     help="local[/NAME], local[/NAME]:DIR or PROJECT/REGION[/NAME]; default: the current one",
 )
+takes_include = click.option(
+    "--include",
+    multiple=True,
+    metavar="PATH",
+    help="pack this file of the script's folder though it seems to hold a secret, or is a link to a file that is not packed; repeatable",
+)
+"""Gives a verb `--include`, the paths of files that are packed with a script in spite of a doubt."""
 
 
 def takes_team(verb: Verb) -> Verb:
@@ -124,16 +132,6 @@ def takes_team(verb: Verb) -> Verb:
         expose_value=False,
         callback=keep,
         help=f"your team, in a deployment with several; default: {TEAM_VARIABLE}",
-    )(verb)
-
-
-def takes_include(verb: Verb) -> Verb:
-    """Give the verb `--include`, the paths of files that are packed with a script in spite of a doubt."""
-    return click.option(
-        "--include",
-        multiple=True,
-        metavar="PATH",
-        help="pack this file of the script's folder though it seems to hold a secret, or is a link to a file that is not packed; repeatable",
     )(verb)
 
 
@@ -217,17 +215,29 @@ def wait_option(default_s: float, help_text: str) -> Callable[[Verb], Verb]:
 def moment_option(name: str, help_text: str, default: str | None = None) -> Callable[[Verb], Verb]:
     """An option that names a moment in the past, as a time."""
 
-    def parse(_call: click.Context, _option: click.Parameter, text: str | None) -> datetime | None:
+    def parse(text: str) -> datetime:
         from trainmaster.client.times import parse_since
 
+        return parse_since(text, datetime.now(UTC))
+
+    callback = parsed_with(parse)
+    return click.option(
+        name, metavar="TIME", default=default, show_default=True, callback=callback, help=help_text
+    )
+
+
+def parsed_with(
+    parse: Callable[[str], T],
+) -> Callable[[click.Context, click.Parameter, str | None], T | None]:
+    """The callback of an option whose text this function reads; what it refuses, by a ValueError, is wrong usage."""
+
+    def read(_call: click.Context, _option: click.Parameter, text: str | None) -> T | None:
         try:
-            return None if text is None else parse_since(text, datetime.now(UTC))
+            return None if text is None else parse(text)
         except ValueError as error:
             raise click.BadParameter(str(error)) from error
 
-    return click.option(
-        name, metavar="TIME", default=default, show_default=True, callback=parse, help=help_text
-    )
+    return read
 
 
 def print_data(document: Mapping[str, Any] | list[Any], output: str) -> None:

@@ -1,13 +1,12 @@
 """The looks and messages of verbs that follow a run, and their exit status at its end."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
 
 import click
 
 from trainmaster.cli.exits import ExitStatus
-from trainmaster.cli.verb import talk
+from trainmaster.cli.verb import parsed_with, talk
 from trainmaster.client.find import Run
 from trainmaster.client.runs.facts import has_timed_out, trials_text
 from trainmaster.client.terminal import one_line
@@ -25,35 +24,21 @@ _IN_WORDS = {
     RunState.REJECTED: "was rejected",
     RunState.EXPIRED: "has expired",
 }
-F = TypeVar("F", bound=Callable[..., Any])  # Any: a verb, or click's command of one
-
-
-def timeout_option(verb: F) -> F:
-    """The option `--timeout`, as a `timeout_s` in seconds or None."""
-    return click.option(
-        "--timeout",
-        "timeout_s",
-        metavar="TIME",
-        callback=_seconds,
-        help="stop waiting after this time, for example 15m",
-    )(verb)
-
-
-def require_model_option(verb: F) -> F:
-    """The option `--require-model`, as `requires_model`."""
-    return click.option(
-        "--require-model",
-        "requires_model",
-        is_flag=True,
-        help="end with 1 if the run succeeds without a model",
-    )(verb)
-
-
-def _seconds(_call: click.Context, _option: click.Parameter, text: str | None) -> float | None:
-    try:
-        return None if text is None else parse_duration(text).total_seconds()
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
+timeout_option = click.option(
+    "--timeout",
+    "timeout_s",
+    metavar="TIME",
+    callback=parsed_with(lambda text: parse_duration(text).total_seconds()),
+    help="stop waiting after this time, for example 15m",
+)
+"""The option `--timeout`, as a `timeout_s` in seconds or None."""
+require_model_option = click.option(
+    "--require-model",
+    "requires_model",
+    is_flag=True,
+    help="end with 1 if the run succeeds without a model",
+)
+"""The option `--require-model`, as `requires_model`."""
 
 
 def say_change(run: Run) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,7 @@ from trainmaster.cli.verb import (
     TABLE,
     moment_option,
     output_option,
+    parsed_with,
     print_for_programs,
     takes_context,
     talk,
@@ -33,13 +34,10 @@ SPARE = ("SOURCE", "COST", "DURATION", "MODEL", "AGE")
 """Columns to leave out on a narrow terminal, in this order."""
 
 
-def _order_of_option(_call: click.Context, _option: click.Parameter, text: str | None) -> "Order | None":
+def _order_of_option(text: str) -> "Order | None":
     from trainmaster.client.runs.columns import parse_order
 
-    try:
-        return parse_order(text or "")
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from error
+    return parse_order(text)
 
 
 @click.command()
@@ -70,7 +68,7 @@ def _order_of_option(_call: click.Context, _option: click.Parameter, text: str |
     "--sort",
     "order",
     metavar="[-]NAME",
-    callback=_order_of_option,
+    callback=parsed_with(_order_of_option),
     help="by a metric, an argument, or recorded, duration, cost, state, model or by; with - the largest first",
 )
 @output_option()
@@ -79,19 +77,13 @@ def ls(
     clients: Clients,
     *,
     states: tuple[str, ...],
-    model: str | None,
-    team: str | None,
     labels: tuple[str, ...],
     group: str | None,
-    by: str | None,
-    commit: str | None,
-    text: str | None,
-    since: datetime | None,
-    before: datetime | None,
     limit: int,
     order: "Order | None",
     output: str,
-) -> int:  # fmt: skip
+    **chosen: Any,  # Any: the other filters, of the types above
+) -> int:
     """List the newest runs, with the metrics and the chief's arguments in which they differ; * marks the best value.
 
     The first page costs one storage operation, and one read of the end of the logs of runs that train, or ended early
@@ -104,15 +96,9 @@ def ls(
     now = datetime.now(UTC)
     filters = Filters(
         states=frozenset(states),
-        model=model,
-        team=team,
         labels=parse_labels(labels),
         group=group_id_of(clients, group) if group else None,
-        by=by,
-        commit=commit,
-        text=text,
-        since=since,
-        before=before,
+        **chosen,
     )
     if order is None:
         found = list_runs(clients, filters, limit=limit)

@@ -10,19 +10,6 @@ import click
 from trainstack.find import DEFAULT_STATE, nearest_state, state_of
 
 
-def state_option(verb: Callable[..., Any]) -> Callable[..., Any]:  # Any: click's callback
-    """The option `--state`, as `state`."""
-    option = click.option(
-        "--state",
-        type=Path,
-        default=DEFAULT_STATE,
-        show_default=True,
-        metavar="DIR",
-        help="the stack's folder",
-    )
-    return option(verb)
-
-
 def _state_or(default: str, choose: Callable[[], Path]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def given_or_chosen(_call: click.Context, _option: click.Parameter, state: Path | None) -> Path:
         return state or choose()

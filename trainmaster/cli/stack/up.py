@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,7 +15,7 @@ import click
 
 from trainmaster.cli.exits import stop_for
 from trainmaster.cli.stack.console import OFF, READ, WRITE, announced_console
-from trainmaster.cli.stack.options import images_by_uri, state_option
+from trainmaster.cli.stack.options import images_by_uri
 from trainmaster.cli.submit.first_commands import first_commands
 from trainmaster.cli.verb import DeploymentName
 from trainmaster.client.context import settings_folder
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from trainstack.stack.topology import Topology
 
 _WORDS = f"{__name__}.words"
+_file_option = partial(click.option, type=Path, metavar="FILE")
+_seconds_option = partial(click.option, type=float, metavar="S")
 
 
 class _KeepsWords(click.Command):
@@ -41,7 +44,9 @@ class _KeepsWords(click.Command):
 
 @click.command(cls=_KeepsWords)
 @click.option("--detach", is_flag=True, help="return when the stack is ready, and leave it running")
-@state_option
+@click.option(
+    "--state", type=Path, default=DEFAULT_STATE, show_default=True, metavar="DIR", help="the stack's folder"
+)
 @click.option(
     "--image",
     "images",
@@ -53,12 +58,8 @@ class _KeepsWords(click.Command):
 @click.option(
     "--functions", type=Path, metavar="DIR", help="the staged functions; default: staged at each start"
 )
-@click.option(
-    "--topology", type=Path, metavar="FILE", help="the project's resources; default: those of a deployment"
-)
-@click.option(
-    "--policy", type=Path, metavar="FILE", help="what requests may ask for; default: this version's policy"
-)
+@_file_option("--topology", help="the project's resources; default: those of a deployment")
+@_file_option("--policy", help="what requests may ask for; default: this version's policy")
 @click.option(
     "--project", default="trainmaster-local", show_default=True, metavar="ID", help="the project's id"
 )
@@ -97,39 +98,26 @@ class _KeepsWords(click.Command):
 @click.option(
     "--capacity", type=int, metavar="N", help="most replicas that run at once; default: four per processor"
 )
-@click.option(
+@_seconds_option(
     "--grace-s",
-    type=float,
     default=5.0,
-    metavar="S",
     help="seconds from SIGTERM to SIGKILL for a replica; default 5, on Google Cloud 30",
 )
-@click.option(
+@_seconds_option(
     "--retry-min-s",
-    type=float,
     default=1.0,
-    metavar="S",
     help="shortest pause before an event is redelivered; default 1, on Google Cloud 10",
 )
-@click.option(
+@_seconds_option(
     "--retry-max-s",
-    type=float,
     default=60.0,
-    metavar="S",
     help="longest pause before an event is redelivered; default 60, on Google Cloud 600",
 )
-@click.option(
+@_file_option(
     "--injections",
-    type=Path,
-    metavar="FILE",
     help="faults to inject into the services, JSON or YAML; see docs/reference/local-faults.md",
 )
-@click.option(
-    "--quota",
-    type=Path,
-    metavar="FILE",
-    help="each region's quotas for jobs, JSON or YAML; default: no limits",
-)
+@_file_option("--quota", help="each region's quotas for jobs, JSON or YAML; default: no limits")
 @click.option(
     "--console",
     type=click.Choice([WRITE, READ, OFF]),
@@ -137,7 +125,7 @@ class _KeepsWords(click.Command):
     show_default=True,
     help="serve pages about the stack that can change it, that only show it, or none",
 )
-@click.option("--tick-s", type=float, metavar="S", help="tick every S seconds instead of by the schedules")
+@_seconds_option("--tick-s", help="tick every S seconds instead of by the schedules")
 @click.pass_context
 def up(
     call: click.Context, /, *, detach: bool, console: str, **given: Any

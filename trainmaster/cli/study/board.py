@@ -80,10 +80,11 @@ class TrialBoard:
     def _columns(self, trials: Sequence[StudyTrial]) -> list["_Column"]:
         """Every column that has something to say, from left to right."""
         study = self.study
+        names = [one_line(trial.id, 8) + (" ★" if trial is study.best else "") for trial in trials]
         last = [trial.measurements[-1].value if trial.measurements else trial.final for trial in trials]
         going_on = any(not trial.state.ended for trial in trials)
         found = [
-            _Column("trial", [self._trial_name(trial) for trial in trials], rank=0),
+            _Column("trial", names, rank=0),
             _Column("state", [trial.word.upper() for trial in trials], rank=0),
         ]
         for number_, parameter in enumerate(study.parameters):
@@ -99,9 +100,6 @@ class TrialBoard:
             _Column("best", [shown(study.best_measured(trial)) for trial in trials], rank=0),
             _Column("elapsed", [seconds(trial.elapsed(self.at)) for trial in trials], rank=2),
         ]
-
-    def _trial_name(self, trial: StudyTrial) -> str:
-        return one_line(trial.id, 8) + (" ★" if trial is self.study.best else "")
 
     @staticmethod
     def _fitting(columns: Sequence["_Column"], width: int) -> list["_Column"]:

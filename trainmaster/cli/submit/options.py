@@ -3,7 +3,7 @@
 import functools
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -75,17 +75,8 @@ def following_options(verb: Callable[..., int]) -> Callable[..., int]:
     """`--wait`, `--logs`, `--require-model` and `--timeout`, as `following`."""
 
     @functools.wraps(verb)
-    def run(
-        *arguments: Any,  # Any: the verb's own, as its options
-        waits: bool,
-        shows_logs: bool,
-        requires_model: bool,
-        timeout_s: float | None,
-        **options: Any,
-    ) -> int:
-        following = Following(
-            waits=waits, shows_logs=shows_logs, requires_model=requires_model, timeout_s=timeout_s
-        )
+    def run(*arguments: Any, **options: Any) -> int:  # Any: the verb's own, and the fields of Following
+        following = Following(**{each.name: options.pop(each.name) for each in fields(Following)})
         return verb(*arguments, following=following, **options)
 
     run = timeout_option(require_model_option(run))

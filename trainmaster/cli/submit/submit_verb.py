@@ -53,23 +53,14 @@ def submit(
     *,
     files: tuple[str, ...],
     arguments: tuple[str, ...],
-    script: Path | None,
-    module: str | None,
-    root: Path | None,
-    launcher: str | None,
-    force: bool,
     image: str | None,
-    name: str | None,
-    gpu: str | None,
-    machine: str | None,
-    workers: int | None,
     settings: tuple[str, ...],
     matrix: tuple[str, ...],
-    include: tuple[str, ...],
     key: str | None,
     yes: bool,
     following: Following,
     output: str,
+    **chosen: Any,  # Any: the other fields of Edits, as their options read them
 ) -> int:
     """Start a run of each request FILE, or of a Python script, and print the run's id.
 
@@ -85,21 +76,13 @@ def submit(
     from trainmaster.client.submission.edits import Edits
     from trainmaster.client.submission.settings import parse_settings
 
+    script, module = chosen["script"], chosen["module"]
     check_together(files, following, script=script, module=module, image=image, key=key)
     edits = Edits(
-        script=script,
-        module=module,
-        root=root,
-        launcher=launcher,
-        force=force,
         args=arguments,
-        name=name,
         image=image_of(image, clients.context),
-        machine=machine,
-        gpu=gpu,
-        workers=workers,
         settings=parse_settings(settings, matrix),
-        include=include,
+        **chosen,
     )
     requests = _sound_requests(clients, files, edits, is_message=key is not None)
     provide_image(image, clients.context)

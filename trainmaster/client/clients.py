@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
 from importlib import import_module
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from trainmaster.client.context import Context
@@ -43,9 +42,7 @@ class Clients:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
 
     @cached_property

@@ -8,13 +8,13 @@ from typing import Any
 
 from trainmaster.client.clients import Clients
 from trainmaster.client.deployment import read_deployment
+from trainmaster.client.encoding import Encoded
 from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.runs.costs import PoolCost
 from trainmaster.client.runs.listing import Filters
 from trainmaster.client.submission.terms import deployed_policy
 from trainmaster.orchestrator.core.admission.cost import role_prices
 from trainmaster.orchestrator.core.admission.prices import Prices
-from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.job_names import location_name
 from trainmaster.orchestrator.core.policy.pools import RunPool
 from trainmaster.orchestrator.core.requests.spec import Accelerator, Cluster, Container, JobSpec, WorkerPool
@@ -23,7 +23,7 @@ ABSENT = "ABSENT"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListedPool:
+class ListedPool(Encoded):
     """A persistent resource, or a pool of the policy without one, whose state is ABSENT.
 
     `per_hour`: what its machines cost, whether they run jobs or not; None: unknown. `pool`: the policy's row, if any.
@@ -39,11 +39,6 @@ class ListedPool:
     currency: str
     per_hour: Decimal | None = None
     pool: RunPool | None = None
-
-    @property
-    def document(self) -> dict[str, Any]:
-        document: Any = encoded(self)
-        return dict(document)
 
 
 def pool_costs(clients: Clients, filters: Filters) -> tuple[PoolCost, ...]:

@@ -5,14 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from trainmaster.client.clients import Clients
 from trainmaster.client.dead_letters.letter import Letter, NoSourceError, event_key
 from trainmaster.client.dead_letters.mailbox import AT_MOST, Mailbox
 from trainmaster.client.dead_letters.reasons import FunctionLine, Reasons
+from trainmaster.client.encoding import Encoded
 from trainmaster.client.errors import NotFound
-from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import object_uri
 
 DEAD_LETTERS_SCHEMA = "dead_letters.v1"
@@ -78,17 +77,12 @@ class ListedLetter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LetterList:
+class LetterList(Encoded):
     """Dead letters, the oldest first: schemas/dead_letters.v1.schema.json."""
 
     schema: str = DEAD_LETTERS_SCHEMA
     letters: tuple[ListedLetter, ...]
     may_be_more: bool
-
-    @property
-    def document(self) -> dict[str, Any]:
-        document: Any = encoded(self)
-        return dict(document)
 
 
 @contextmanager

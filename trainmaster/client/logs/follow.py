@@ -1,7 +1,6 @@
 """Follows the log of a run until the run has ended and its last lines have arrived."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -99,8 +98,7 @@ class RunLog:
     def last(self, limit: int) -> tuple[list[LogLine], bool]:
         """The last lines, oldest first, and whether earlier ones were left out; see `JobLogs.last`."""
         lines, left_out = self._logs.last(self.job_ids, limit)
-        self._note_end(lines)
-        return self._without_links(lines), left_out
+        return self._note_lines(lines), left_out
 
     def look(self) -> list[LogLine]:
         """Lines that were not returned yet, after `run` was read again.
@@ -110,19 +108,15 @@ class RunLog:
         """
         if not self.run.record.ended:
             self.run = read_run(self._clients, self.run.record.run_id, retry_s=RETRY_S)
-        lines = self._logs.new(self.job_ids)
-        self._note_end(lines)
-        return self._without_links(lines)
+        return self._note_lines(self._logs.new(self.job_ids))
 
-    def _without_links(self, lines: list[LogLine]) -> list[LogLine]:
+    def _note_lines(self, lines: list[LogLine]) -> list[LogLine]:
         """The lines, those of the local stack without the link to the Cloud console, which has no page for its jobs."""
+        last = self.job_ids[-1:]
+        self._saw_end = self._saw_end or any(line.ends_job and line.job_id in last for line in lines)
         if self._clients.context.state is None:
             return lines
         return [
             replace(line, payload=without_log_link(line.payload)) if isinstance(line.payload, str) else line
             for line in lines
         ]
-
-    def _note_end(self, lines: Sequence[LogLine]) -> None:
-        last = self.job_ids[-1:]
-        self._saw_end = self._saw_end or any(line.ends_job and line.job_id in last for line in lines)

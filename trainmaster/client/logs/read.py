@@ -141,7 +141,7 @@ class JobLogReader:
         """
         newest = self._list(job_ids, self._from, "timestamp desc", limit + 1)
         in_order = list(reversed(newest[:limit]))  # so that lines of one time keep theirs
-        lines, left_out = sorted(in_order, key=_order), len(newest) > limit
+        lines, left_out = sorted(in_order, key=lambda line: line.at), len(newest) > limit
         self._note(lines)
         if lines:
             earliest = lines[0].at if left_out else self._from
@@ -161,7 +161,7 @@ class JobLogReader:
             behind = timedelta(0) if len(read) >= READ_MAX else LATE
             self._from = max(self._from, read[-1].at - behind)
         self._seen = {key: None for key in self._seen if key[1] >= self._from}
-        return sorted(fresh, key=_order)
+        return sorted(fresh, key=lambda line: line.at)
 
     def _list(self, job_ids: Sequence[str], since: datetime, order: str, most: int) -> list[LogLine]:
         if not job_ids:
@@ -176,7 +176,3 @@ class JobLogReader:
 
     def _note(self, lines: Iterable[LogLine]) -> None:
         self._seen |= {(line.insert_id, line.at): None for line in lines}
-
-
-def _order(line: LogLine) -> datetime:
-    return line.at

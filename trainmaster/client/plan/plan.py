@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.client.clients import Clients
+from trainmaster.client.encoding import Encoded
 from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_document, read_run
 from trainmaster.client.plan.outlook import LimitNow, Outlook, limits_now, outlook
@@ -17,7 +18,6 @@ from trainmaster.client.submission.terms import Terms
 from trainmaster.orchestrator.core.admission.candidates import Candidate, parse_candidates, quota_class
 from trainmaster.orchestrator.core.admission.cost import estimate, with_follow_ups
 from trainmaster.orchestrator.core.deployment_names import account_email
-from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import (
     is_run_id,
     message_status_object,
@@ -65,7 +65,7 @@ class SeenEvent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(Encoded):
     """schemas/plan.v1.schema.json. `outlook` and `limits` are None where the ledger was not read."""
 
     schema: str = PLAN_SCHEMA
@@ -84,11 +84,6 @@ class Plan:
     limits: tuple[LimitNow, ...] | None = None
     seen: tuple[SeenEvent, ...] = ()
     not_checked: tuple[str, ...] = ()
-
-    @property
-    def document(self) -> dict[str, Any]:
-        document: Any = encoded(self)
-        return dict(document)
 
 
 def plan_of(examination: Examination) -> Plan | None:

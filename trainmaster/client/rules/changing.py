@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused, NotFound, TimedOut
@@ -39,17 +38,17 @@ def examined_rules(
 
     Reads the rule book and the requests that the rules name; changes nothing.
     """
-    terms = replace(terms, book=read_book(clients), read_template=partial(_read_template, clients))
+
+    def read_template(uri: str) -> bytes | None:
+        return read_bytes(clients.storage, *split_object_uri(uri), MAX_REQUEST_BYTES)
+
+    terms = replace(terms, book=read_book(clients), read_template=read_template)
     examined: list[Examination] = []
     for source in sources:
         examined.append(examination_of(source, terms, edits, expected=FileKind.RULE))
         if (rule := examined[-1].rule) is not None:
             terms = replace(terms, book=terms.book.with_rule(rule))
     return examined
-
-
-def _read_template(clients: Clients, uri: str) -> bytes | None:
-    return read_bytes(clients.storage, *split_object_uri(uri), MAX_REQUEST_BYTES)
 
 
 def drop_rule(

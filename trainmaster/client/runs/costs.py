@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 from trainmaster.client.clients import Clients
+from trainmaster.client.encoding import Encoded
 from trainmaster.client.runs.listing import SCANNED_MAX, Filters, list_runs
-from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.names import in_team
 from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.states import ENDS
@@ -54,7 +53,7 @@ class PoolCost:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Costs:
+class Costs(Encoded):
     """Costs by group, the dearest first: schemas/costs.v1.schema.json. By label, a run may be in several groups."""
 
     schema: str = "costs.v1"
@@ -67,11 +66,6 @@ class Costs:
     scanned: int = 0
     next_before: datetime | None = None
     """Older runs are left out, as one call reads at most SCANNED_MAX; None if none are."""
-
-    @property
-    def document(self) -> dict[str, Any]:
-        document: Any = encoded(self)
-        return dict(document)
 
 
 def read_costs(clients: Clients, by: str, filters: Filters) -> Costs:

@@ -18,7 +18,10 @@ _FORMULA = tuple("=+-@＝＋－＠")
 def study_document(tuning: TuningStudy) -> dict[str, Any]:
     """schemas/study.v1.schema.json."""
     study, run = tuning.study, tuning.run
-    best = study.best
+    best_trial: dict[str, Any] = {}
+    if (best := study.best) is not None:
+        best_trial = {"id": best.id, "value": best.result, "parameters": dict(best.parameters)}
+        best_trial |= {} if tuning.model_uri is None else {"model_uri": tuning.model_uri}
     return {
         "schema": STUDY_SCHEMA,
         **({} if run is None else {"run_id": run.record.run_id}),
@@ -30,7 +33,7 @@ def study_document(tuning: TuningStudy) -> dict[str, Any]:
         "max_trials": study.max_trials,
         "parameters": [_parameter(parameter) for parameter in study.parameters],
         "trials": [_trial(study, trial) for trial in study.trials],
-        **({} if best is None else {"best_trial": _best(best, tuning.model_uri)}),
+        **({"best_trial": best_trial} if best_trial else {}),
         "importances": [
             {key: value for key, value in vars(importance).items() if value not in (None, "")}
             for importance in importances(study)
@@ -56,11 +59,6 @@ def _trial(study: Study, trial: StudyTrial) -> dict[str, Any]:
         "infeasible_reason": trial.infeasible_reason or None,
     }
     return {key: value for key, value in found.items() if value is not None}
-
-
-def _best(trial: StudyTrial, model_uri: str | None) -> dict[str, Any]:
-    model = {} if model_uri is None else {"model_uri": model_uri}
-    return {"id": trial.id, "value": trial.result, "parameters": dict(trial.parameters), **model}
 
 
 def study_csv(study: Study) -> str:

@@ -32,7 +32,7 @@ from trainmaster.orchestrator.core.documents.document import Document
 from trainmaster.orchestrator.core.documents.faults import Fault, listed
 from trainmaster.orchestrator.core.documents.faults import Refused as RefusedDocument
 from trainmaster.orchestrator.core.documents.placing import lines_of_fault
-from trainmaster.orchestrator.core.documents.values import text_at
+from trainmaster.orchestrator.core.documents.values import mapping_at, text_at
 from trainmaster.orchestrator.core.names import (
     REQUEST_SUFFIXES,
     REQUESTS_PREFIX,
@@ -253,10 +253,10 @@ def _examined_request(blank: Examination, read: Document, edits: Edits, *, is_me
         raise UnusableFile(request_text(written, blank.faulty))
     if isinstance(written, dict) and not read.faults and edits.any:
         read = _with_edits(source.file, read, written, edits)
-    scripted = with_archives(read.value, source, terms, edits) if isinstance(read.value, dict) else None
-    if scripted is not None:
+    scripted = with_archives(mapping_at(read.value), source, terms, edits)
+    if scripted.local:
         read = replace(read, value=scripted.request)
-    if (scripted is None or SCRIPT not in scripted.local) and (edits.root or edits.launcher or edits.force):
+    if SCRIPT not in scripted.local and (edits.root or edits.launcher or edits.force):
         raise ClientRefused(
             f"{source.file or COMMAND_LINE}: --root, --launcher and --force are for a script that is packed, and this "
             "request names none. Write script: {file: train.py}, or --script train.py"
@@ -269,13 +269,11 @@ def _examined_request(blank: Examination, read: Document, edits: Edits, *, is_me
     outcome = with_price(checked_request(read, terms.rules, name=name), terms.policy, lambda: terms.prices)
     outcome = with_places(outcome, read, terms.policy)
     faults = [*outcome.faults] if isinstance(outcome, RefusedDocument) else []
-    known = {fault.path for fault in faults}
-    of_script = (fault for fault in scripted.faults if fault.path not in known) if scripted else ()
-    faults += placed_faults(of_script, read, terms)
+    faults += placed_faults(scripted.faults_beside(faults), read, terms)
     faults = [*_name_faults(source, object_name), *faults_with_options(faults, written, read.value, edits)]
     request = outcome if isinstance(outcome, Request) else None
-    doubts = placed_faults(scripted.warnings, read, terms) if scripted else ()
-    to_come = () if scripted is None else (_TO_COME.format(verb="submit"),)
+    doubts = placed_faults(scripted.warnings, read, terms)
+    to_come = (_TO_COME.format(verb="submit"),) if scripted.local else ()
     if request is not None and any(starts_in(request.document)):
         to_come = (*to_come, _STARTS)
     return replace(
@@ -285,9 +283,9 @@ def _examined_request(blank: Examination, read: Document, edits: Edits, *, is_me
         not_checked=(*to_come, *blank.not_checked),
         content=content,
         object_name=object_name,
-        packed=scripted.packed if scripted else None,
-        evaluator=scripted.evaluator if scripted else None,
-        local_scripts=scripted.local if scripted else frozenset(),
+        packed=scripted.packed,
+        evaluator=scripted.evaluator,
+        local_scripts=scripted.local,
         request=None if faults else request,
         forced=tuple(doubt.problem for doubt in doubts if edits.force and doubt.repair == SENT),
     )
@@ -331,12 +329,10 @@ def _name_faults(source: RequestSource, object_name: str) -> Iterator[Fault]:
 
 def _examined_rule(blank: Examination, read: Document, edits: Edits) -> Examination:
     source, terms = blank.source, blank.terms
-    request = read.value.get("request") if isinstance(read.value, dict) else None
-    scripted, content = None, source.content
-    if isinstance(read.value, dict) and isinstance(request, dict):
-        scripted = with_archives(request, source, terms, edits, ("request",))
-    if scripted is not None and isinstance(read.value, dict):
-        content = source.text_of({**read.value, "request": scripted.request})
+    scripted = with_archives(mapping_at(read.value, "request"), source, terms, edits, ("request",))
+    content = source.content
+    if scripted.local:
+        content = source.text_of({**mapping_at(read.value), "request": scripted.request})
     suffix = ".json" if is_json_file(source.file, content) else ".yaml"
     name = Path(source.file).name if source.is_named else f"rule{suffix}"
     object_name = f"{RULES_PREFIX}{in_team(terms.team, name)}"
@@ -352,10 +348,8 @@ def _examined_rule(blank: Examination, read: Document, edits: Edits) -> Examinat
     )
     faults = outcome.faults if isinstance(outcome, RefusedDocument) else ()
     to_come: tuple[str, ...] = ()
-    if scripted is not None:
-        known = {fault.path for fault in faults}
-        of_script = (fault for fault in scripted.faults if fault.path not in known)
-        faults = placed_faults((*faults, *of_script), read, terms)
+    if scripted.local:
+        faults = placed_faults((*faults, *scripted.faults_beside(faults)), read, terms)
         to_come = (_TO_COME.format(verb="rules apply"),)
     if uri is not None and terms.read_template is None:
         # Only the service can read it; without it the rule has no request to check.
@@ -367,9 +361,9 @@ def _examined_rule(blank: Examination, read: Document, edits: Edits) -> Examinat
         not_checked=(*to_come, *blank.not_checked),
         content=content,
         object_name=object_name,
-        packed=scripted.packed if scripted else None,
-        evaluator=scripted.evaluator if scripted else None,
-        local_scripts=scripted.local if scripted else frozenset(),
+        packed=scripted.packed,
+        evaluator=scripted.evaluator,
+        local_scripts=scripted.local,
         rule=outcome if isinstance(outcome, Rule) else None,
         warnings=placed_faults(_warnings_of(outcome), read, terms) if isinstance(outcome, Rule) else (),
     )

@@ -59,6 +59,11 @@ class ScriptedRequest:
     faults: tuple[Fault, ...] = ()
     warnings: tuple[Fault, ...] = ()
 
+    def faults_beside(self, known: Iterable[Fault]) -> list[Fault]:
+        """Those of the script at places that have no known fault."""
+        paths = {fault.path for fault in known}
+        return [fault for fault in self.faults if fault.path not in paths]
+
 
 def with_archives(
     request: Mapping[str, Any],
@@ -66,16 +71,19 @@ def with_archives(
     terms: Terms,
     edits: Edits,
     above: Sequence[PathPart] = (),
-) -> ScriptedRequest | None:
-    """The same as `_with_archive`, also of the script that scores the model, which no option changes."""
+) -> ScriptedRequest:
+    """The same as `_with_archive`, also of the script that scores the model, which no option changes.
+
+    Without a script on a machine it is the request as it was, and `local` is empty.
+    """
     own, evaluate = _with_archive(request, source, terms, edits, above), mapping_at(request, *EVALUATE)
+    own = own or ScriptedRequest(request=dict(request), local=frozenset())
     image = {"image": request["image"]} if request.get("image") else {}
     place = (*above, *EVALUATE)
     given = {**image, **evaluate}
     other = _with_archive(given, source, terms, NO_EDITS, place) if SCRIPT in evaluate else None
     if other is None:
         return own
-    own = own or ScriptedRequest(request=dict(request), local=frozenset())
     evaluate = {**evaluate, SCRIPT: other.request[SCRIPT]}
     return replace(
         own,

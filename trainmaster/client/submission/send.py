@@ -160,11 +160,6 @@ def upload(clients: Clients, examination: Examination, *, timeout_s: float = REC
     )
 
 
-def _has_content(blob: "Blob", examination: Examination) -> bool:
-    digest = hashlib.md5(examination.content, usedforsecurity=False).digest()
-    return bool(blob.md5_hash == base64.b64encode(digest).decode())
-
-
 def _runs_of(examination: Examination) -> int | None:
     request = examination.request
     return request.runs if request is not None and MATRIX in request.document else None
@@ -249,11 +244,13 @@ def started_with(clients: Clients, examination: Examination, key: str) -> Sent |
         if present is None:
             return None
         sent = replace(_sent_object(present, examination), is_repeated=True)
-        if not _has_content(present, examination):
+        digest = hashlib.md5(examination.content, usedforsecurity=False).digest()
+        if present.md5_hash != base64.b64encode(digest).decode():
             raise _other_request(sent, examination)
         return sent
     sent = _sent_with(clients, examination, key)
-    if not started_run(read_document(clients, sent.status_name)):
+    status = read_document(clients, sent.status_name) or {}
+    if not is_run_id(str(status.get("run_id") or "")):  # rejected runs are included
         return None
     check_same_request(clients, sent, examination)
     return replace(sent, is_repeated=True)
@@ -292,11 +289,6 @@ def publish(clients: Clients, examination: Examination, key: str) -> Sent:
     sent = _sent_with(clients, examination, key)
     clients.publish_request(examination.content, key, sender)
     return sent
-
-
-def started_run(status: Mapping[str, Any] | None) -> bool:
-    """Whether the message or file of this status has started a run, rejected ones included."""
-    return status is not None and is_run_id(str(status.get("run_id") or ""))
 
 
 def check_same_request(clients: Clients, sent: Sent, examination: Examination) -> None:

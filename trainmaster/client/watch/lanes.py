@@ -102,9 +102,6 @@ class _Building:
         if self.steps and self.steps[-1].state not in ENDED:
             self.step(state, at)
 
-    def lane(self, name: str) -> Lane:
-        return Lane(name=name, steps=tuple(self.steps))
-
 
 class ReplicaLanes:
     """Collects the lanes of a run from its log, in bounded memory."""
@@ -140,7 +137,8 @@ class ReplicaLanes:
     @property
     def lanes(self) -> Sequence[Lane]:
         """By trial and replica, as people count."""
-        return [self._lanes[name].lane(name) for name in sorted(self._lanes, key=_order)]
+        names = sorted(self._lanes, key=_order)
+        return [Lane(name=name, steps=tuple(self._lanes[name].steps)) for name in names]
 
     def _lane(self, name: str) -> _Building | None:
         if name not in self._lanes and len(self._lanes) >= LANES_MAX:

@@ -56,8 +56,9 @@ def read_machines(clients: Clients, record: RunRecord, now: datetime) -> Machine
 
     Costs two or four queries of Cloud Monitoring.
     """
-    job, candidate = record.job, candidate_of(record)
-    if job is None or record.ended or candidate is None or is_tuning(record) or not _is_there(clients):
+    job, candidate, context = record.job, candidate_of(record), clients.context
+    is_older_stack = context.monitoring_host is None and context.logging_host is not None
+    if job is None or record.ended or candidate is None or is_tuning(record) or is_older_stack:
         return MachinesNow()
     since = job.start_time or job.create_time or record.history[0].at
     has_gpus = any(pool.accelerator for _, pool in pools_of(candidate.spec.cluster))
@@ -73,11 +74,6 @@ def read_machines(clients: Clients, record: RunRecord, now: datetime) -> Machine
     except (*service_errors(), *_UNREADABLE) as error:
         return MachinesNow(why=f"Cloud Monitoring does not answer: {type(error).__name__}")
     return MachinesNow(replicas=found)
-
-
-def _is_there(clients: Clients) -> bool:
-    """A stack of an older version has no Cloud Monitoring."""
-    return clients.context.monitoring_host is not None or clients.context.logging_host is None
 
 
 def _page(clients: Clients, asked: Sequence[tuple[str, str]]) -> Mapping[str, Any]:  # Any: JSON

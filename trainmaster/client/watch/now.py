@@ -5,6 +5,7 @@ Vertex AI logs nothing about a tuning job itself when it starts or a trial ends,
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -43,14 +44,19 @@ def run_now(clients: Clients, run: Run, now: datetime) -> Run:
         return run
     if is_active_tuning(record):
         return tuning_now(clients, run, now) or run
-    training = TrainingProgress()
-    try:
-        log = JobLogReader(clients.logs, record.history[0].at)
-        for line in log.last([job_id(record.job.name)], LINES_READ)[0]:
-            training = training.after(line)
-    except service_errors():
-        return run  # what is on record is shown; `logs` says why
-    return with_progress(run, training)
+    job = job_id(record.job.name)
+    return with_progress(run, _logged_progress(clients, [job], record.history[0].at)[job])
+
+
+def _logged_progress(
+    clients: Clients, jobs: Sequence[str], since: datetime
+) -> defaultdict[str, TrainingProgress]:
+    """What the end of the jobs' logs reports, by job id; nothing where it cannot be read: `logs` says why."""
+    found = defaultdict[str, TrainingProgress](TrainingProgress)
+    with suppress(*service_errors()):
+        for line in JobLogReader(clients.logs, since).last(jobs, LINES_READ)[0]:
+            found[line.job_id] = found[line.job_id].after(line)
+    return found
 
 
 def with_progress(run: Run, training: TrainingProgress) -> Run:
@@ -81,13 +87,7 @@ def read_progress(clients: Clients, rows: Sequence[IndexRow]) -> Mapping[str, Pr
     jobs = {row.job_id or "": row for row in islice(filter(log_says_more, rows), LOGS_READ)}
     if not jobs:
         return {}
-    trainings = defaultdict[str, TrainingProgress](TrainingProgress)
-    try:
-        log = JobLogReader(clients.logs, min(row.created_at for row in jobs.values()))
-        for line in log.last([*jobs], LINES_READ)[0]:
-            trainings[line.job_id] = trainings[line.job_id].after(line)
-    except service_errors():
-        return {}  # `logs` says why
+    trainings = _logged_progress(clients, [*jobs], min(row.created_at for row in jobs.values()))
     found = ((jobs[job], training.furthest) for job, training in trainings.items())
     return {row.run_id: _progress_at(each, row.state) for row, each in found if each is not None}
 

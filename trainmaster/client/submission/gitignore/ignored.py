@@ -61,7 +61,11 @@ class IgnoredPaths:
             ClientRefused: the patterns have taken longer than the allowance.
         """
         began = time.thread_time()
-        found = self._verdict(path, is_folder=is_folder)
+        verdicts = (
+            read.verdict(os.fsencode(path.relative_to(folder)), is_folder=is_folder)
+            for folder, read in reversed(self.files)
+        )
+        found = next((verdict for verdict in verdicts if verdict is not None), False)
         self.allowance.left_s -= time.thread_time() - began
         if self.allowance.left_s < 0:
             where = ", ".join(repr(str(folder / GITIGNORE)) for folder, _ in self.files)
@@ -70,13 +74,6 @@ class IgnoredPaths:
                 "the script to a separate folder."
             )
         return found
-
-    def _verdict(self, path: Path, *, is_folder: bool) -> bool:
-        for folder, read in reversed(self.files):
-            verdict = read.verdict(os.fsencode(path.relative_to(folder)), is_folder=is_folder)
-            if verdict is not None:
-                return verdict
-        return False
 
 
 def ignored_above(folder: Path) -> IgnoredPaths:

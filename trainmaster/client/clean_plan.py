@@ -101,11 +101,8 @@ def read_clean_plan(clients: Clients, now: datetime) -> CleanPlan:
         raise ClientRefused("\n".join(problems))
     histories = (each.champion.history for each in champions)
     reigns = [reign.run_id for history in histories for reign in history]
-    index, active, bucket = (
-        KeptIndex(clients).look(),
-        set(active_runs(clients)),
-        clients.context.models_bucket,
-    )
+    index, active = KeptIndex(clients).look(), set(active_runs(clients))
+    bucket = clients.context.models_bucket
     of_round, planned, unreadable = Round(began_at=now), list[tuple[Decision, Run]](), list[str]()
     of_round.keep(reigns, REIGNED)
     for rule in read_book(clients).rules:

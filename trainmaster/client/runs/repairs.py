@@ -16,74 +16,48 @@ _KILLED = re.compile(
 )
 _UNREPORTED = "no trial reported the metric "
 _REPORT = "let the chief report the tuning's metric with report_hyperparameter_tuning_metric, under the id that `problem` names"
-_REPAIRS = (
-    (
-        (
-            r"\bMemoryError\b|\bOutOfMemoryError\b|\bResourceExhaustedError\b|CUDA out of memory|OOM when allocating"
-            r"|ran out of memory and exited|killed \(SIGKILL\)|exited with a non-zero status of 137\b"
-        ),
-        _LESS_MEMORY,
+_REPAIRS = {
+    r"\bMemoryError\b|\bOutOfMemoryError\b|\bResourceExhaustedError\b|CUDA out of memory|OOM when allocating"
+    r"|ran out of memory and exited|killed \(SIGKILL\)|exited with a non-zero status of 137\b": _LESS_MEMORY,
+    r"the program rejected its arguments: |error: unrecognized arguments: |\bFATAL Flags parsing error:": (
+        "compare `args` with what the program accepts, and with the tuning's parameters"
     ),
-    (
-        r"the program rejected its arguments: |error: unrecognized arguments: |\bFATAL Flags parsing error:",
-        "compare `args` with what the program accepts, and with the tuning's parameters",
+    r"\bsetup_logging\(\) sends them to the log ": (
+        "leave the call out: Vertex AI collects standard error; what it sent is in Cloud Logging, in the log `python`"
     ),
-    (
-        r"\bsetup_logging\(\) sends them to the log ",
-        "leave the call out: Vertex AI collects standard error; what it sent is in Cloud Logging, in the log `python`",
+    r"\bcrashed \(SIGSEGV\)|exited with a non-zero status of 139\b": (
+        "set PYTHONFAULTHANDLER=1 in `env` to see the line; a package that does not fit the image is the usual cause"
     ),
-    (
-        r"\bcrashed \(SIGSEGV\)|exited with a non-zero status of 139\b",
-        "set PYTHONFAULTHANDLER=1 in `env` to see the line; a package that does not fit the image is the usual cause",
+    r"\bcrashed \(SIGBUS\)|exited with a non-zero status of 135\b": (
+        "use fewer processes to load data, which share /dev/shm, or a machine with a larger disk"
     ),
-    (
-        r"\bcrashed \(SIGBUS\)|exited with a non-zero status of 135\b",
-        "use fewer processes to load data, which share /dev/shm, or a machine with a larger disk",
+    r"\bModuleNotFoundError: No module named ": (
+        "install the package in the image, or add it to requirements.txt"
     ),
-    (
-        r"\bModuleNotFoundError: No module named ",
-        "install the package in the image, or add it to requirements.txt",
+    r"\bForbidden: 403 (?:GET|POST|PUT|PATCH|DELETE)\b|\bPermissionDenied: 403 |\bPermissionDeniedError: "
+    r"|does not have [a-z]+\.[A-Za-z]+\.[A-Za-z]+ access to the ": (
+        "grant the job's service account access to what it names; `trainmaster doctor` tests the deployment"
     ),
-    (
-        (
-            r"\bForbidden: 403 (?:GET|POST|PUT|PATCH|DELETE)\b|\bPermissionDenied: 403 |\bPermissionDeniedError: "
-            r"|does not have [a-z]+\.[A-Za-z]+\.[A-Za-z]+ access to the "
-        ),
-        "grant the job's service account access to what it names; `trainmaster doctor` tests the deployment",
+    r"\bFileNotFoundError: \[Errno 2\] No such file or directory: 'gs:/": (
+        PATH_OF_PLAIN_FILES[0].lower() + PATH_OF_PLAIN_FILES[1:]
     ),
-    (
-        r"\bFileNotFoundError: \[Errno 2\] No such file or directory: 'gs:/",
-        PATH_OF_PLAIN_FILES[0].lower() + PATH_OF_PLAIN_FILES[1:],
+    r"\bNotFound: 404 (?:(?:GET|POST|PUT|PATCH|DELETE)\b|No such object: |The specified bucket )|\bNotFoundError: Error executing an HTTP request: HTTP response code 404"
+    r"|\bFileNotFoundError: [^\n]{0,300}(?:gs://|/gcs/)|\bno data in gs://": (
+        "check that the path or object that the error names exists, in this project and region"
     ),
-    (
-        (
-            r"\bNotFound: 404 (?:(?:GET|POST|PUT|PATCH|DELETE)\b|No such object: |The specified bucket )|\bNotFoundError: Error executing an HTTP request: HTTP response code 404"
-            r"|\bFileNotFoundError: [^\n]{0,300}(?:gs://|/gcs/)|\bno data in gs://"
-        ),
-        "check that the path or object that the error names exists, in this project and region",
+    r"\bFileNotFoundError: \[Errno 2\] No such file or directory: ": (
+        "check that the file exists in the image, or in the script's folder: a job sees no other local files"
     ),
-    (
-        r"\bFileNotFoundError: \[Errno 2\] No such file or directory: ",
-        "check that the file exists in the image, or in the script's folder: a job sees no other local files",
+    r"\bthere was no capacity (?:in|for) the |Resources are insufficient in region|ZONE_RESOURCE_POOL_EXHAUSTED"
+    r"|quota metrics exceed": ("try another region, machine or Spot VMs: a request may list `fallbacks`"),
+    r"\bran longer than its timeout of ": _MORE_TIME,
+    r"\bInput [Xy] contains (?:NaN|infinity)\b|\bNanLossDuringTrainingError\b|Model diverged with loss = NaN"
+    r"|\b[Ll]oss (?:is|became) (?:NaN|nan)\b": (
+        "lower the learning rate, and check the data for missing values"
     ),
-    (
-        (
-            r"\bthere was no capacity (?:in|for) the |Resources are insufficient in region|ZONE_RESOURCE_POOL_EXHAUSTED"
-            r"|quota metrics exceed"
-        ),
-        "try another region, machine or Spot VMs: a request may list `fallbacks`",
-    ),
-    (r"\bran longer than its timeout of ", _MORE_TIME),
-    (
-        (
-            r"\bInput [Xy] contains (?:NaN|infinity)\b|\bNanLossDuringTrainingError\b|Model diverged with loss = NaN"
-            r"|\b[Ll]oss (?:is|became) (?:NaN|nan)\b"
-        ),
-        "lower the learning rate, and check the data for missing values",
-    ),
-)
+}
 """Names of exceptions, and phrases of the libraries and the service: a word alone may mean anything in a program."""
-_COMPILED = tuple((re.compile(pattern), repair) for pattern, repair in _REPAIRS)
+_COMPILED = tuple((re.compile(pattern), repair) for pattern, repair in _REPAIRS.items())
 _MOUNTED = re.compile(
     r"\b(?:FileNotFoundError: \[Errno 2\] [^\n']{0,80}|NotADirectoryError: [^\n']{0,80})'/gcs/([^/'\n]{1,222})"
 )

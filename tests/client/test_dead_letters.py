@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -15,9 +14,9 @@ from starlette.routing import Route
 
 from tests.client.dead_letter_project import DEAD_TOPIC, OTHERS, DeadLetterProject, dead_letter_project
 from tests.client.letters import OBJECT, SOURCE, forwarded, letter
+from tests.core.shipped import assert_valid
 from trainmaster.cli.command import main
 from trainmaster.client.dead_letters.letter import event_key
-from trainmaster.client.submission.terms import schema
 from trainstack.http import in_thread, serving
 
 
@@ -79,7 +78,7 @@ def test_programs_get_the_letters_with_their_payloads(
     place.failed(event_key(letter(attributes, b'{"a": 1}')), "no\x1b[2J", event_id="4711")
     assert main(["dead-letters", "ls", "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    Draft202012Validator(schema("dead_letters.v1")).validate(document)
+    assert_valid(document, "dead_letters.v1")
     found = {each["id"]: each for each in document["letters"]}
     assert found[text]["text"] == '{"a": 1}'
     assert found[text]["reason"] == "DocumentDamaged: no [2J"

@@ -3,17 +3,15 @@
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.client.served import PROJECT, ROOT, Served
+from tests.core.shipped import assert_valid
 from trainmaster.client.deployment import deployment_document, read_deployment
 from trainmaster.client.errors import ClientRefused, NotFound
-from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.resources import TOPOLOGY, parse_topology
 from trainmaster.version import VERSION
 
-SCHEMA = schema("deployment.v1")
 POLICY = (ROOT / "functions" / "policy.yaml").read_bytes()
 PRICES = (ROOT / "functions" / "prices.yaml").read_bytes()
 
@@ -25,7 +23,7 @@ def described(policy: bytes = POLICY) -> dict[str, Any]:
 
 def test_the_document_follows_its_schema_and_has_the_policy_as_deployed() -> None:
     document = described()
-    Draft202012Validator(SCHEMA).validate(document)
+    assert_valid(document, "deployment.v1")
     assert document["version"] == VERSION
     names = {"project": PROJECT, "region": "us-central1", "models_bucket": f"{PROJECT}-models"}
     assert "us-central1" in policy_from(document["policy"], names).regions

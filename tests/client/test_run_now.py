@@ -6,19 +6,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.cli.runs.records import run_of, running
 from tests.client.logged import Logged, point_to
 from tests.client.served import no_jobs, run_record, served_context
 from tests.client.test_lanes import line
+from tests.core.shipped import assert_valid
 from tests.narrowing import instance_of, present
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import context_of_state
 from trainmaster.client.find import Run, read_run
 from trainmaster.client.logs.progress import TrainingProgress
 from trainmaster.client.shown.run_lines import progress_facts, result_facts
-from trainmaster.client.submission.terms import schema
 from trainmaster.client.watch.now import with_progress
 from trainmaster.client.watch.sighting import RunWatch
 from trainmaster.orchestrator.core.documents.codec import encoded
@@ -42,7 +41,7 @@ def test_status_has_the_progress_that_the_log_reports_now(logged: Logged) -> Non
         logged.write("1", 10 * epoch + 9, "workerpool0-0", textPayload="8/8 - 9s - 1s/step - loss: 0.5")
     done = logged.served.trainmaster("status", RUN, "-o", "json", "--verbose")
     document = json.loads(done.out)
-    Draft202012Validator(schema("run_record.v2")).validate(document)
+    assert_valid(document, "run_record.v2")
     reached = document["progress"]
     assert (reached["progress_percentage"], reached["estimated_remaining_seconds"]) == (40, 28)
     assert reached["metrics"] == {"loss": 0.5}
@@ -58,7 +57,7 @@ def test_a_run_that_ended_early_keeps_the_last_metrics_of_its_log(logged: Logged
     logged.served.write("ledger", f"runs/{RUN}.json", ended)
     logged.write("1", 10, "workerpool0-0", textPayload="epoch 1/5: loss 0.5")
     document = json.loads(logged.served.trainmaster("status", RUN, "-o", "json").out)
-    Draft202012Validator(schema("run_record.v2")).validate(document)
+    assert_valid(document, "run_record.v2")
     kept = {"metrics": {"loss": 0.5}} if state != "succeeded" else None
     assert document.get("progress") == kept
     assert ("metrics      loss 0.5" in logged.served.trainmaster("status", RUN).out) is (kept is not None)

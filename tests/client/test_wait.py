@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.client.served import Served, run_record, served_context
+from tests.fixtures import fixture_of
 from tests.ready_stack import stop
 from trainmaster.cli.runs.following import say_change, say_end
 from trainmaster.client import wait
@@ -29,10 +29,7 @@ from trainstack.storage import serve
 RUN = "cassava-20260302t081500-3f9a1c04de"
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served")) as served:
-        yield served
+served = fixture_of(served_context)
 
 
 EXPLAINED = {"steps_done": ["reason"]}

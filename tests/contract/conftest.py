@@ -9,6 +9,7 @@ import pytest
 from tests.contract.proxy import Proxy, proxy_to
 from tests.contract.retraining import RuleWorld
 from tests.contract.world import MODELS, PROJECT, START
+from tests.fixtures import fixture_of
 from tests.memory import ManualClock, MemoryObjects
 from trainmaster.orchestrator.adapters.gcs import GcsObjects
 from trainmaster.orchestrator.adapters.vertex import VertexJobs
@@ -20,18 +21,14 @@ from trainstack.vertex import Jobs, serve
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = "us-docker.pkg.dev/my-project/repo/program"
 _numbers = itertools.count(1)
+storage_url = fixture_of(storage.serve, scope="session")
+pubsub_host = fixture_of(pubsub.serve, scope="session")
 
 
 @pytest.fixture
 def world() -> RuleWorld:
     """A deployment in memory as it is shipped, but without limits and caps; it may have rules."""
     return RuleWorld()
-
-
-@pytest.fixture(scope="session")
-def storage_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with storage.serve(tmp_path_factory.mktemp("storage")) as url:
-        yield url
 
 
 @pytest.fixture(scope="session")
@@ -54,12 +51,6 @@ def jobs_url(tmp_path_factory: pytest.TempPathFactory, jobs_buckets: Path) -> It
     )
     with serve(service) as url:
         yield url
-
-
-@pytest.fixture(scope="session")
-def pubsub_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with pubsub.serve(tmp_path_factory.mktemp("pubsub")) as host:
-        yield host
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.contract.world import LEDGER, PROJECT, REGION, REQUEST, START, World
-from tests.core.shipped import schema
+from tests.core.shipped import assert_valid
 from tests.narrowing import present
 from trainmaster.orchestrator.core.completion.entry import parse_hint
 from trainmaster.orchestrator.core.events.envelope import PubsubMessage, pubsub_message
@@ -51,7 +50,7 @@ def dry_run(content: bytes, **attributes: str) -> DryRun:
 
 def read_answer(world: World, self_test_id: str = ID) -> dict[str, Any]:
     found = world.document(f"self-test/{self_test_id}.json")
-    Draft202012Validator(schema("self_test.v1")).validate(found)
+    assert_valid(found, "self_test.v1")
     return found
 
 

@@ -5,6 +5,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from jsonschema import Draft202012Validator
+
 from trainmaster.orchestrator.core.documents.document import parse_document
 from trainmaster.orchestrator.core.policy.policy import policy_from
 from trainmaster.orchestrator.core.requests.request import RequestRules
@@ -15,6 +17,11 @@ ROOT = Path(__file__).resolve().parents[2]
 def schema(schema_id: str) -> dict[str, Any]:
     document: dict[str, Any] = json.loads((ROOT / "schemas" / f"{schema_id}.schema.json").read_text())
     return document
+
+
+def assert_valid(document: object, schema_id: str) -> None:
+    """The document meets the shipped schema with this id."""
+    Draft202012Validator(schema(schema_id)).validate(document)
 
 
 def policy_document() -> dict[str, Any]:

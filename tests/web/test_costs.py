@@ -1,18 +1,17 @@
 """What runs have cost: the command, the document and the page say the same."""
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from httpx import Client as Browser
-from jsonschema import Draft202012Validator
 
 from tests.client.runs.rows import START, row, write_row
 from tests.client.served import Served, served_context
-from trainmaster.client.submission.terms import schema
+from tests.core.shipped import assert_valid
+from tests.fixtures import fixture_of
 from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.states import RunState
 
@@ -35,12 +34,7 @@ ROWS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served")) as served:
-        for each in ROWS:
-            write_row(served, each)
-        yield served
+served = fixture_of(served_context, lambda served: [write_row(served, each) for each in ROWS])
 
 
 @pytest.mark.parametrize(
@@ -61,7 +55,7 @@ def test_runs_are_added_up_by_group_and_in_all(
     done = served.trainmaster("costs", "--by", by, "--since", SINCE, "-o", "json")
     assert (done.status, done.err) == (0, "")
     document = json.loads(done.out)
-    Draft202012Validator(schema("costs.v1")).validate(document)
+    assert_valid(document, "costs.v1")
     groups = {
         each["name"]: (each["runs"], each["cost"], each["at_most"], each["unpriced"])
         for each in reversed(document["groups"])

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import httpx
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.client.dead_letter_project import DeadLetterProject, dead_letter_project
 from tests.client.letters import OBJECT, forwarded, letter
+from tests.core.shipped import assert_valid
 from tests.web.consoles import console_of, form
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import choose_context
 from trainmaster.client.dead_letters.letter import event_key
-from trainmaster.client.submission.terms import schema
 from trainmaster.web.pages import dead_letters
 
 HOSTILE = '<script>alert("x")</script>\u202e\x00'
@@ -61,7 +60,7 @@ def test_a_letter_shows_why_how_often_and_what_as_text(place: DeadLetterProject)
     assert "<pre>ff 00</pre>" in row
     assert "does not name the subscription that dead-lettered it" in row
     assert "checkbox" not in row
-    Draft202012Validator(schema("dead_letters.v1")).validate(document)
+    assert_valid(document, "dead_letters.v1")
     assert [each["id"] for each in document["letters"]][-1] == binary
 
 

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 from httpx import Client as Browser
-from jsonschema import Draft202012Validator
 
 from tests.client.answering import answering, served_functions
 from tests.client.rule_documents import example
 from tests.client.runs.rows import row, write_row
 from tests.client.served import PROJECT, Served, run_record, served_context
+from tests.core.shipped import assert_valid
 from tests.web.consoles import console_of, form
-from trainmaster.client.submission.terms import schema
 
 WRITABLE = True
 A, B, C = "a-20260301t120000-148ce5abfd", "b-20260301t121100-6024327c9f", "c-20260301t122200-a781e6ad62"
@@ -81,13 +80,13 @@ def test_the_documents_are_those_that_the_command_prints(browser: Browser, serve
     assert browser.get("/api/v1/champions").json() == printed("champions", "ls")
     models = browser.get("/api/v1/models").json()
     assert models == printed("models")
-    Draft202012Validator(schema("model_list.v1")).validate(models)
+    assert_valid(models, "model_list.v1")
     assert [(each["name"], each["runs"]) for each in models["models"]] == [
         ("cassava-resnet50", 1), ("other", 1), ("vision/leaves", 0),
     ]  # fmt: skip
     for name in ("cassava-resnet50", "vision/leaves"):
         found = browser.get(f"/api/v1/champions/{name}").json()
-        Draft202012Validator(schema("champion.v1")).validate(found)
+        assert_valid(found, "champion.v1")
         assert found == printed("champions", "show", name)
     explained = browser.get("/api/v1/champions/cassava-resnet50/-/explanation").json()
     assert explained == printed("why", "cassava-resnet50")

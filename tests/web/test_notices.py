@@ -6,11 +6,10 @@ from datetime import timedelta
 
 import pytest
 from httpx import Client as Browser
-from jsonschema import Draft202012Validator
 
 from tests.client.runs.rows import START
 from tests.client.served import Served, served_context
-from trainmaster.client.submission.terms import schema
+from tests.core.shipped import assert_valid
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.notices.deliveries import (
     Delivery,
@@ -50,9 +49,9 @@ def test_the_newest_notices_are_listed_first_with_what_became_of_each(served: Se
     assert "\x1b" not in done.out
     assert "Storage operations: 3." in done.err
     document = json.loads(served.trainmaster("notices", "ls", "-o", "json").out)
-    Draft202012Validator(schema("notice_list.v1")).validate(document)
+    assert_valid(document, "notice_list.v1")
     for each in document["notices"]:
-        Draft202012Validator(schema("notice_deliveries.v1")).validate(each)
+        assert_valid(each, "notice_deliveries.v1")
     assert len(document["notices"]) == 3
 
 

@@ -7,17 +7,15 @@ from typing import Any
 
 import pytest
 from httpx import Client as Browser
-from jsonschema import Draft202012Validator
 
 from tests.client.mirrored import mirror, queueing_world
 from tests.client.rule_documents import example
 from tests.client.served import Served, served_context
 from tests.contract.test_retries import lose, retried
 from tests.contract.world import World
+from tests.core.shipped import assert_valid
 from tests.web.consoles import console_of
-from trainmaster.client.submission.terms import schema
 
-SCHEMA = schema("queue.v1")
 DEPLOYMENT: dict[str, Any] = example("deployment.v1.us_central1")
 
 
@@ -58,7 +56,7 @@ def test_a_limit_shows_its_slots_and_who_holds_them(browser: Browser) -> None:
 
 def test_the_document_is_the_one_that_the_command_prints(browser: Browser, served: Served) -> None:
     found = browser.get("/api/v1/queue").json()
-    Draft202012Validator(SCHEMA).validate(found)
+    assert_valid(found, "queue.v1")
     printed = json.loads(served.trainmaster("queue", "-o", "json").out)
     for at_that_time in (found, printed):
         del at_that_time["at"]

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 from tests.cli.runs.records import rejected, run_of, waiting
 from tests.client.logged import Logged, point_to, progress
 from tests.client.served import no_jobs, run_record, served_context
+from tests.core.shipped import assert_valid
 from tests.web.consoles import console_of
 from trainmaster.client.clients import Clients
 from trainmaster.client.find import Run
@@ -186,10 +187,10 @@ def test_an_unknown_run_is_not_found_with_the_names_that_are_like_it(browser: Br
 
 def test_documents_are_those_of_their_schemas_and_of_the_command(browser: Browser, logged: Logged) -> None:
     record = browser.get("/api/v1/runs/trains").json()
-    Draft202012Validator(schema("run_record.v2")).validate(record)
+    assert_valid(record, "run_record.v2")
     assert record == json.loads(logged.served.trainmaster("status", "trains", "-o", "json").out)
     explanation = browser.get("/api/v1/runs/trains/explanation").json()
-    Draft202012Validator(schema("explanation.v1")).validate(explanation)
+    assert_valid(explanation, "explanation.v1")
     assert explanation["run"]["run_id"] == "trains"
 
 

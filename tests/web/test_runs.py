@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -11,20 +10,19 @@ from typing import Any
 
 import pytest
 from httpx import Client as Browser
-from jsonschema import Draft202012Validator
 
 from tests.client.logged import NOW, Logged, point_to, progress
 from tests.client.runs.rows import START, row, write_row
 from tests.client.served import Served, served_context
+from tests.core.shipped import assert_valid
+from tests.fixtures import fixture_of
 from tests.web.consoles import console_of, console_over
-from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.runs.job import Queued
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.pages import runs as page_of_runs
 from trainstack import logging
 
-SCHEMA = schema("run_list.v1")
 HOSTILE = """</td><script>alert('x')</script>" onload="y" \u202ereversed"""
 ROWS = [
     row(
@@ -54,12 +52,7 @@ ROWS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served")) as served:
-        for each in ROWS:
-            write_row(served, each)
-        yield served
+served = fixture_of(served_context, lambda served: [write_row(served, each) for each in ROWS])
 
 
 def rows_of(page: str) -> list[str]:
@@ -109,7 +102,7 @@ def test_filters_choose_runs_on_the_page_and_in_the_document(
 
 def test_the_document_is_the_one_that_the_command_prints(browser: Browser, served: Served) -> None:
     found = browser.get("/api/v1/runs?state=failed&text=script").json()
-    Draft202012Validator(SCHEMA).validate(found)
+    assert_valid(found, "run_list.v1")
     printed = served.trainmaster("ls", "--state", "failed", "--text", "script", "-o", "json").out
     assert found == json.loads(printed)
 
@@ -141,7 +134,7 @@ def test_lists_have_the_percentage_of_what_trains_and_the_last_metrics_of_what_w
             page = rows_of(browser.get("/runs?sort=model").text)
         table = served.trainmaster("ls").out
         printed = json.loads(served.trainmaster("ls", "-o", "json").out)
-    Draft202012Validator(SCHEMA).validate(document)
+    assert_valid(document, "run_list.v1")
     assert document == printed
     assert {each["run_id"]: each.get("progress_percentage") for each in document["runs"]} == {
         "run-6": 15, "run-7": 17, "run-8": None, "run-9": None, "run-10": None, "run-11": None,

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
 from html import escape
 from typing import Any
 
@@ -12,16 +11,14 @@ import pytest
 
 from tests.client.served import run_record
 from tests.client.study.jobs import HOSTILE, JOB, LAYERS, RUN, Jobs, served_jobs, trial, tuning_job
+from tests.fixtures import fixture_of
 from tests.web.consoles import console_of
 from tests.web.test_hostile import check
 
 PAGE = f"/runs/{RUN}/study"
 
 
-@pytest.fixture(scope="module")
-def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
-    with served_jobs(tmp_path_factory.mktemp("jobs")) as found:
-        yield found
+jobs = fixture_of(served_jobs)
 
 
 class Shown:

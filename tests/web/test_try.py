@@ -3,19 +3,18 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from httpx import Client as Browser
-from jsonschema import Draft202012Validator
 
 from tests.client.recording import service
 from tests.client.served import ROOT, Served, served_context
+from tests.core.shipped import assert_valid
+from tests.fixtures import fixture_of
 from tests.web.consoles import form
-from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainmaster.web.pages.attempt import EXAMPLES
 
@@ -30,10 +29,7 @@ HOSTILE = "<script>alert('x')</script>"
 SCRIPT = "model_name: starter\nscript: {file: train.py}\ncluster:\n  chief: {machine: n1-standard-4}\n"
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served"), publishes=True) as served:
-        yield served
+served = fixture_of(served_context, publishes=True)
 
 
 def answer(browser: Browser, text: str, path: str = "/try/check", **fields: str) -> str:
@@ -165,7 +161,7 @@ def test_the_documents_are_those_that_the_commands_print(
     (expected,) = json.loads(printed)
     assert found == [expected | {"file": "request.yaml"}]
     plan = browser.post("/api/v1/plan", json={"text": SMALL, "file": "request.yaml"}).json()
-    Draft202012Validator(schema("plan.v1")).validate(plan)
+    assert_valid(plan, "plan.v1")
     assert browser.post("/api/v1/plan", json={"text": FAULTY}).status_code == 422
     assert browser.get("/api/v1/check").status_code == 405
 

@@ -6,14 +6,13 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.client.logged import Logged, point_to, progress, stamp
 from tests.client.served import run_record, served_context
 from tests.client.test_lanes import line
+from tests.core.shipped import assert_valid
 from trainmaster.cli.logs.follow import left_out_hint
 from trainmaster.client.logs.read import LINES_MAX
-from trainmaster.client.submission.terms import schema
 from trainstack import logging
 
 FOLLOW_UP = {
@@ -23,7 +22,6 @@ FOLLOW_UP = {
     "inputs": {},
     "output_uri": "gs://c/s",
 }
-SCHEMA = Draft202012Validator(schema("log_line.v1"))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +70,7 @@ def test_json_lines_are_documents_of_the_schema(logged: Logged, run: str) -> Non
     done = logged.served.trainmaster("logs", run, "-o", "json")
     documents = [json.loads(line) for line in done.out.splitlines()]
     for document in documents:
-        SCHEMA.validate(document)
+        assert_valid(document, "log_line.v1")
     assert len(documents) == 7
     assert documents[1]["payload"]["event"] == "train_progress"
     assert documents[5]["trial_id"] == "3"

@@ -13,6 +13,7 @@ import pytest
 
 from tests.client.runs.rows import row, write_row
 from tests.client.served import BUCKETS, PROJECT, Served, deployment, run_record, served_context
+from tests.fixtures import fixture_of
 from tests.repo import skill
 from trainmaster.cli.mcp.budget import Budget
 from trainmaster.cli.mcp.changes import REJECTED, Session, planned_request
@@ -40,10 +41,7 @@ LABEL = {"session": "s"}
 AGAIN = "Nothing was changed. Plan again, and use the new token."
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served"), publishes=True) as served:
-        yield served
+served = fixture_of(served_context, publishes=True)
 
 
 @pytest.fixture(autouse=True)

@@ -10,19 +10,19 @@ from typing import Any
 
 import click
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.cli.screens import assert_screen
 from tests.client.rule_documents import example, write_rules
 from tests.client.runs.rows import row, write_row
 from tests.client.served import ROOT, Served, run_record, served_context
 from tests.command import Done
+from tests.core.shipped import assert_valid
+from tests.fixtures import fixture_of
 from trainmaster.cli.rules.screens import SPARE, rule_rows
 from trainmaster.cli.table import fact_lines, table_lines
 from trainmaster.client.rules.found_rule import FoundRule
 from trainmaster.client.rules.listing import find_rule, list_rules
 from trainmaster.client.shown.rule_lines import rule_facts
-from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.retraining.state import RuleStatus
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -30,11 +30,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 NOW = datetime(2026, 3, 4, 12, 30, tzinfo=UTC)
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served"), publishes=True) as served:
-        write_rules(served)
-        yield served
+served = fixture_of(served_context, write_rules, publishes=True)
 
 
 @pytest.mark.parametrize("width", [80, 120, None])
@@ -48,7 +44,7 @@ def test_the_list_of_rules(served: Served, width: int | None) -> None:
 def test_the_list_says_why_a_rule_is_in_quarantine() -> None:
     reason = "its turn failed 3 times in a row"
     status = example("rule_status.v1.accepted") | {"state": "quarantined", "reason": reason}
-    Draft202012Validator(schema("rule_status.v1")).validate(status)
+    assert_valid(status, "rule_status.v1")
     found = FoundRule(dropped_name="rules/a.yaml", rule_id="a", status=decoded(RuleStatus, status))
     (row,) = rule_rows([found], NOW, is_cut=False)
     assert (row["STATE"], row["NEXT"]) == ("quarantined", reason)
@@ -64,9 +60,9 @@ def test_the_screen_of_a_rule_shows_its_state_and_why(served: Served, rule: str)
 def test_the_document_of_each_rule_fits_its_schema(served: Served) -> None:
     views = json.loads(served.trainmaster("rules", "ls", "-o", "json").out)
     for view in views:
-        Draft202012Validator(schema("rule_view.v1")).validate(view)
+        assert_valid(view, "rule_view.v1")
         if "status" in view:
-            Draft202012Validator(schema("rule_status.v1")).validate(view["status"])
+            assert_valid(view["status"], "rule_status.v1")
     assert [view["rule_id"] for view in views] == ["bad", "cassava.new-data", "new", "weekly"]
     assert "next_at" in views[-1]
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -11,14 +10,14 @@ from pathlib import Path
 import click
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
 
 from tests.cli.screens import assert_screen
 from tests.client.runs.rows import START, row, write_row
 from tests.client.served import Served, served_context
+from tests.core.shipped import assert_valid
+from tests.fixtures import fixture_of
 from trainmaster.cli.runs.ls import run_table
 from trainmaster.cli.table import table_lines
-from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.runs.index import IndexRow
 from trainmaster.orchestrator.core.runs.job import Queued
 from trainmaster.orchestrator.core.runs.states import RunState
@@ -49,12 +48,7 @@ ROWS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served")) as served:
-        for each in ROWS:
-            write_row(served, each)
-        yield served
+served = fixture_of(served_context, lambda served: [write_row(served, each) for each in ROWS])
 
 
 @pytest.mark.parametrize("width", [None, 80, 60])
@@ -90,7 +84,7 @@ def test_a_run_that_ran_out_of_time_is_cancelled_and_called_timed_out(tmp_path: 
         assert [line.split()[1] for line in lines] == ["cancelled", "timed_out"]
         for state, names in (("timed_out", ["run-0"]), ("cancelled", ["run-1", "run-0"])):
             found = json.loads(served.trainmaster("ls", "--state", state, "-o", "json").out)
-            Draft202012Validator(schema("run_list.v1")).validate(found)
+            assert_valid(found, "run_list.v1")
             assert [each["run_id"] for each in found["runs"]] == names
             assert {each["state"] for each in found["runs"]} == {"cancelled"}
             assert found["runs"][-1]["timed_out"] is True
@@ -103,7 +97,7 @@ def test_below_the_table_jobs_are_named_that_are_queued_for_long(tmp_path: Path)
         done = served.trainmaster("ls")
         document = json.loads(served.trainmaster("ls", "-o", "json").out)
     assert re.search(r"run-0: queued [\w ]+ in europe-west4; next candidate us-central1 once", done.err)
-    Draft202012Validator(schema("run_list.v1")).validate(document)
+    assert_valid(document, "run_list.v1")
     assert document["runs"][0]["queued"]["next_candidate"] == "us-central1"
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.cli.screens import assert_screen
 from tests.client.mirrored import mirror, queueing_world
@@ -15,17 +14,15 @@ from tests.client.served import Served, served_context
 from tests.contract.teams import SPEECH, VISION, drop, world_of_teams
 from tests.contract.test_retries import lose, retried
 from tests.contract.world import World
+from tests.core.shipped import assert_valid
 from tests.narrowing import present
 from trainmaster.cli.runs.queue_verb import SPARE, queue_rows
 from trainmaster.cli.table import fact_lines, table_lines
 from trainmaster.client.runs.queue_listing import QueueListing, read_queue
 from trainmaster.client.shown.queue_lines import outside_text, queue_facts
-from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.admission.index_row import index_row_of
 from trainmaster.orchestrator.core.documents.codec import encoded
 from trainmaster.orchestrator.core.policy.admission import Admission, Limit
-
-SCHEMA = schema("queue.v1")
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +92,7 @@ def test_runs_that_wait_at_the_training_service_are_named_below_an_empty_queue(t
     assert f"             {runs[0]}: queued " in done.out
     assert "             and 2 more: trainmaster ls --state submitted\n" in done.out
     assert document["submitted"] == runs
-    Draft202012Validator(SCHEMA).validate(document)
+    assert_valid(document, "queue.v1")
 
 
 def test_a_run_that_pauses_before_a_retry_is_named_with_when_and_why_until_it_has_a_place(
@@ -114,7 +111,7 @@ def test_a_run_that_pauses_before_a_retry_is_named_with_when_and_why_until_it_ha
     (pausing,) = document["pausing"]
     due = present(world.record(run_id).admission.waiting).not_before
     assert pausing == {"run_id": run_id, "retry_at": encoded(due), "reason": why}
-    Draft202012Validator(SCHEMA).validate(document)
+    assert_valid(document, "queue.v1")
     (row,) = (index_row_of(world.record(run_id), 1),)
     assert outside_text(row, due - timedelta(seconds=45)) == f"next try in 45s: {why}"
 

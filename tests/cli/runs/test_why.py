@@ -11,7 +11,6 @@ import click
 import httpx
 import pytest
 from google.cloud.aiplatform_v1.types import CustomJob
-from jsonschema import Draft202012Validator
 
 from tests.cli.runs.records import NOW, RUNS
 from tests.cli.screens import assert_screen
@@ -20,6 +19,7 @@ from tests.client.logged import Logged, point_to
 from tests.client.rule_documents import example
 from tests.client.served import PROJECT, Served, run_record, served_context
 from tests.contract.test_retries import lose, priced_world, retried
+from tests.core.shipped import assert_valid
 from tests.narrowing import present
 from tests.stack.jobs.conftest import container
 from trainmaster.cli.runs.why import why_facts
@@ -29,7 +29,6 @@ from trainmaster.client.find import Run
 from trainmaster.client.runs.queue_listing import Waits
 from trainmaster.client.shown.run_lines import job_facts
 from trainmaster.client.shown.run_screen import run_facts
-from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.documents.codec import decoded
 from trainmaster.orchestrator.core.job_names import console_uri, job_id
 from trainmaster.orchestrator.core.runs.end import ChampionVerdict
@@ -38,7 +37,6 @@ from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainstack import logging
 
-SCHEMA = Draft202012Validator(schema("explanation.v1"))
 RUN = "cassava-20260301t120000-eb46bb303f"
 CHAMPION = "b-20260301t121100-6024327c9f"
 FIRING = {
@@ -87,7 +85,7 @@ def test_a_script_that_has_started_has_a_list_of_its_packages() -> None:
     document["request"]["document"]["script"] = {"file": "train.py", "archive": "gs://b/scripts/1.tar.gz"}
     uri = f"{document['request']['output_uri']}/installed.txt"
     found = explained(decoded(RunRecord, document))
-    SCHEMA.validate(found.document)
+    assert_valid(found.document, "explanation.v1")
     assert found.document["run"]["program"]["installed_uri"] == uri
     assert found.document["run"]["utilization"] == document["utilization"]
     assert uri in text_of(found, 200)
@@ -99,7 +97,7 @@ def test_the_screen_of_a_run_and_its_json(state: str) -> None:
     found = explained(RUNS[state]().record)
     assert_screen(f"why.{state}", text_of(found, 100))
     assert len(text_of(found, 120).splitlines()) <= 40
-    SCHEMA.validate(found.document)
+    assert_valid(found.document, "explanation.v1")
 
 
 def test_a_job_in_vertex_ais_queue_says_what_it_waits_for() -> None:
@@ -139,7 +137,7 @@ def test_on_a_stack_the_injection_that_holds_a_job_is_named(tmp_path: Path) -> N
         httpx.delete(f"{host}/emulator/v1/injections").raise_for_status()
         assert explain_run(context.clients, run, NOW).held_by == ""
     assert found.held_by == "the injection 'full' (hold_pending) of this stack"
-    SCHEMA.validate(found.document)
+    assert_valid(found.document, "explanation.v1")
 
 
 def test_each_lost_or_moved_job_has_its_own_line_with_what_followed() -> None:
@@ -191,7 +189,7 @@ def test_a_champion_leads_back_to_the_last_object_that_it_learned_from(served: S
     ):
         assert step in done.out
     document = json.loads(served.trainmaster("why", "cassava-resnet50", "-o", "json").out)
-    SCHEMA.validate(document)
+    assert_valid(document, "explanation.v1")
     assert document["champion"]["run_id"] == document["run"]["run_id"] == CHAMPION
     assert document["run"]["source"]["firing_values"]["data.newest_uri"] == "gs://data/cassava/0199.jpg"
 

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
 
 from tests.command import Done, trainmaster
-from trainmaster.client.submission.terms import schema
+from tests.core.shipped import assert_valid
 
 REQUEST = """\
 model_name: flowers
@@ -69,7 +68,7 @@ def test_a_packed_script_is_one_line_of_its_job_and_whole_for_programs(file: Pat
 
 def test_as_json_it_fits_its_schema(file: Path) -> None:
     document = json.loads(plan(file, "-", "-o", "json", text=REQUEST).out)
-    Draft202012Validator(schema("plan.v1")).validate(document)
+    assert_valid(document, "plan.v1")
     machines = [
         job["body"]["jobSpec"]["workerPoolSpecs"][0]["machineSpec"]["machineType"] for job in document["jobs"]
     ]

@@ -10,7 +10,6 @@ from typing import Any
 import click
 import markdown_it
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.cli.screens import assert_screen
 from tests.client.mirrored import launch, mirror
@@ -19,6 +18,7 @@ from tests.contract.retraining import SMALL
 from tests.contract.rooms import GPU, Room
 from tests.contract.world import World, request_rules_with
 from tests.core.admission_cases import PRICES
+from tests.core.shipped import assert_valid
 from tests.narrowing import present
 from trainmaster.cli.table import fact_lines
 from trainmaster.client.plan.facts import plan_facts
@@ -26,7 +26,7 @@ from trainmaster.client.plan.markdown import block, plan_page
 from trainmaster.client.plan.plan import Plan, last_run, plan_with_ledger
 from trainmaster.client.submission.examination import Examination, examination_of
 from trainmaster.client.submission.source import RequestSource
-from trainmaster.client.submission.terms import Terms, schema
+from trainmaster.client.submission.terms import Terms
 from trainmaster.orchestrator.core.policy.admission import Admission, Caps, Limit
 
 EMPTY: Mapping[str, Any] = {}
@@ -59,7 +59,7 @@ def planned(
     mirror(world, served)
     now = world.clock.now() + timedelta(seconds=1)
     plan = present(plan_with_ledger(served.clients, examined(world, served, name, changes), key=key, now=now))
-    Draft202012Validator(schema("plan.v1")).validate(plan.document)
+    assert_valid(plan.document, "plan.v1")
     return plan
 
 

@@ -6,10 +6,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.client.runs.rows import START, row, write_index_object, write_row
 from tests.client.served import Served, served_context
+from tests.core.shipped import assert_valid
 from tests.narrowing import present
 from trainmaster.client.runs import listing
 from trainmaster.client.runs.columns import Order
@@ -137,7 +137,7 @@ def test_a_run_whose_row_leaves_labels_out_is_counted_and_not_listed() -> None:
 
 def test_the_list_as_json_fits_its_schema_which_describes_every_field(served: Served) -> None:
     found = list_runs(served.clients, Filters(), limit=3)
-    Draft202012Validator(SCHEMA).validate(found.document)
+    assert_valid(found.document, "run_list.v1")
     fields = {each.name for each in dataclasses.fields(IndexRow)}
     assert set(SCHEMA["$defs"]["row"]["properties"]) == fields | {"timed_out"}
     assert set(SCHEMA["properties"]) == {"schema", "runs", *_fields(RunList)} - {"rows"}

@@ -2,32 +2,25 @@
 
 import csv
 import io
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.cli.study.studies import many, study, trial
 from tests.client.served import run_record
 from tests.client.study.jobs import HOSTILE, JOB, RUN, Jobs, served_jobs, tuning_job
 from tests.client.study.jobs import trial as on_the_wire
+from tests.core.shipped import assert_valid
+from tests.fixtures import fixture_of
 from trainmaster.cli.study.best_request import best_request
 from trainmaster.client.errors import ClientRefused, NotFound
 from trainmaster.client.study.document import study_csv, study_document
 from trainmaster.client.study.read import TuningStudy, find_tuning
 from trainmaster.client.study.study import Choices
-from trainmaster.client.submission.terms import schema
 from trainmaster.orchestrator.core.runs.job import TrialState
 
-SCHEMA = Draft202012Validator(schema("study.v1"))
-
-
-@pytest.fixture(scope="module")
-def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
-    with served_jobs(tmp_path_factory.mktemp("jobs")) as found:
-        yield found
+jobs = fixture_of(served_jobs)
 
 
 def found_by(jobs: Jobs, text: str) -> TuningStudy:
@@ -37,7 +30,9 @@ def found_by(jobs: Jobs, text: str) -> TuningStudy:
 @pytest.mark.parametrize("drawn", [study(), study(trial(1, curve=(0.5,))), many(40)])
 def test_every_study_has_a_document_of_the_schema(drawn: object) -> None:
     assert isinstance(drawn, type(study()))
-    SCHEMA.validate(study_document(TuningStudy(study=drawn, state="JOB_STATE_RUNNING", has_ended=False)))
+    assert_valid(
+        study_document(TuningStudy(study=drawn, state="JOB_STATE_RUNNING", has_ended=False)), "study.v1"
+    )
 
 
 def test_a_run_and_its_job_have_the_same_study(jobs: Jobs) -> None:
@@ -45,7 +40,7 @@ def test_a_run_and_its_job_have_the_same_study(jobs: Jobs) -> None:
         on_the_wire(1, 0.5), on_the_wire(2, 0.75), on_the_wire(3, state="ACTIVE", endTime=None)
     )
     by_run, by_job = (study_document(found_by(jobs, text)) for text in (RUN, JOB))
-    SCHEMA.validate(by_run)
+    assert_valid(by_run, "study.v1")
     assert by_run.pop("run_id") == RUN
     assert by_run == by_job
     assert by_run["best_trial"]["model_uri"] == f"gs://models/horses/{RUN}/2/model/"

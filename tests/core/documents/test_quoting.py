@@ -7,10 +7,9 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
 from tests.core.generated import json_values
-from tests.core.shipped import schema
+from tests.core.shipped import assert_valid
 from trainmaster.orchestrator.core.documents.faults import (
     FOUND_MAX_CHARS,
     MAX_FAULTS,
@@ -91,9 +90,6 @@ def test_a_limit_says_what_is_found_and_allowed(schema: dict[str, Any], value: o
     assert [str(fault) for fault in schema_faults(schema, value)] == [text]
 
 
-REPORT = Draft202012Validator(schema("rejection_report.v1"))
-
-
 def test_a_report_is_bounded_in_the_number_and_the_length_of_its_faults() -> None:
     """A path has every key of its place: one of 100,000 characters is below the limit of a request's size."""
     long = "k" * 100_000
@@ -101,7 +97,10 @@ def test_a_report_is_bounded_in_the_number_and_the_length_of_its_faults() -> Non
     faults = Refused(faults=(fault,) * (MAX_FAULTS + 50)).faults
     documents = [each.document for each in faults]
     source = {"kind": "object", "event_id": "1", "event_time": "2026-03-04T12:00:00Z"}
-    REPORT.validate({"schema": "rejection_report.v1", "run_id": "a", "source": source, "faults": documents})
+    assert_valid(
+        {"schema": "rejection_report.v1", "run_id": "a", "source": source, "faults": documents},
+        "rejection_report.v1",
+    )
     assert len(documents) == MAX_FAULTS + 1
     assert {len(str(text)) for text in documents[0].values()} == {TEXT_MAX_CHARS}
     assert documents[-1]["problem"] == "50 more faults are not listed"

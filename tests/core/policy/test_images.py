@@ -4,10 +4,9 @@ import re
 from dataclasses import replace
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.core.roles import EXECUTOR, ONE, OTHER, PACKAGE, cluster, request, told
-from tests.core.shipped import NAMES, policy_document, schema
+from tests.core.shipped import NAMES, assert_valid, policy_document, schema
 from trainmaster.orchestrator.core.policy.policy import policy_from, repository
 from trainmaster.orchestrator.core.requests.checks.policy import policy_faults
 from trainmaster.orchestrator.core.requests.draft import Draft
@@ -88,5 +87,5 @@ def test_a_valid_image_reference_passes_the_schema_and_has_its_repository(image:
 )
 def test_digests_are_required_of_all_images_of_none_or_of_some(written: object, meant: object) -> None:
     document = {**policy_document(), "require_digest": written}
-    Draft202012Validator(schema("policy.v1")).validate(document)
+    assert_valid(document, "policy.v1")
     assert policy_from(document, NAMES).require_digest == meant

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 from google.cloud.aiplatform_v1.types import AcceleratorType
-from jsonschema import Draft202012Validator
 
 from tests.core.admission_cases import document, faults, policy, sound
 from tests.core.roles import MACHINE, ONE, OTHER, PACKAGE, T4, accepted, cluster, request, told
-from tests.core.shipped import NAMES, policy_document, schema
+from tests.core.shipped import NAMES, assert_valid, policy_document, schema
 from trainmaster.orchestrator.core.documents.validation import schema_faults
 from trainmaster.orchestrator.core.policy.checks import policy_faults
 from trainmaster.orchestrator.core.policy.console import may_act
@@ -23,7 +22,7 @@ POLICY = policy_from(policy_document(), NAMES)
 
 
 def test_the_shipped_policy_is_as_its_schema_says() -> None:
-    Draft202012Validator(schema("policy.v1")).validate(policy_document())
+    assert_valid(policy_document(), "policy.v1")
 
 
 def test_the_shipped_policy_names_only_accelerators_that_the_service_has() -> None:

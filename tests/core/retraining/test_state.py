@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
 from tests.core.retraining_cases import DAY, NOON, SECOND, arrived, batch, fresh, pictures, rule
-from tests.core.shipped import schema
+from tests.core.shipped import assert_valid
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded, json_bytes
 from trainmaster.orchestrator.core.documents.values import mapping_at
@@ -59,7 +58,6 @@ WATCHING = rule(
     {"new_data": {"objects": "gs://data-1/cassava/**"}}, {"new_data": {"objects": "gs://data-1/**/*.jpg"}}
 )
 EVERYTHING = rule({"new_data": {"objects": "gs://data-1/"}})
-FITS = Draft202012Validator(schema("rule_state.v1"))
 
 objects = st.builds(
     ArrivedObject,
@@ -310,7 +308,7 @@ def worst() -> RuleState:
 def test_the_largest_state_fits_its_schema_and_its_bound() -> None:
     state = worst()
     stored = json_bytes(encoded(state))
-    FITS.validate(json.loads(stored))
+    assert_valid(json.loads(stored), "rule_state.v1")
     assert len(state.identities) == KEPT_IDENTITIES * 8
     assert len(state.batches) == KEPT_BATCHES * 8
     assert len(stored) <= MAX_STATE_BYTES
@@ -320,7 +318,7 @@ def test_the_largest_state_fits_its_schema_and_its_bound() -> None:
 def test_a_fresh_state_fits_its_schema_and_reads_back() -> None:
     state = fresh(WATCHING)
     document = mapping_at(encoded(state))
-    FITS.validate(document)
+    assert_valid(document, "rule_state.v1")
     assert decoded(RuleState, document) == state
     assert state_object(state.rule_id) == "rule-state/watch.json"
     with pytest.raises(ValueError, match="generation"):

@@ -1,11 +1,10 @@
 """The status tells where a rule stands, in the form that its schema promises."""
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.core.deciding import ordered
 from tests.core.retraining_cases import HOUR, MINUTE, NOON, fresh, rule
-from tests.core.shipped import schema
+from tests.core.shipped import assert_valid
 from tests.narrowing import present
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded
 from trainmaster.orchestrator.core.retraining.decision import Facts, Fire, Hold, decide_on_signal
@@ -18,7 +17,6 @@ from trainmaster.orchestrator.core.retraining.state import (
     with_launch,
 )
 
-FITS = Draft202012Validator(schema("rule_status.v1"))
 ONE = rule({"manual": {}})
 
 
@@ -44,7 +42,7 @@ def test_a_status_says_how_a_rule_stands(one: Rule, state: RuleState | None, sta
     status = status_of(one, state, NOON + HOUR)
     assert status.state is standing
     document = encoded(status)
-    FITS.validate(document)
+    assert_valid(document, "rule_status.v1")
     assert decoded(RuleStatus, document) == status
 
 
@@ -57,4 +55,4 @@ def test_a_status_tells_the_last_firing_and_why_the_next_was_held_back() -> None
 @pytest.mark.parametrize("standing", [RuleStanding.REFUSED, RuleStanding.RETIRED])
 def test_a_rule_without_a_state_has_a_status_too(standing: RuleStanding) -> None:
     status = RuleStatus(dropped_name="rules/x.yaml", generation=3, state=standing, updated_at=NOON)
-    FITS.validate(encoded(status))
+    assert_valid(encoded(status), "rule_status.v1")

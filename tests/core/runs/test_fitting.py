@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
 from tests.core.runs.test_record import NOW, record
-from tests.core.shipped import schema
+from tests.core.shipped import assert_valid
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded, json_bytes, parse_json
 from trainmaster.orchestrator.core.runs.end import Model, Rejection, TuningResult
 from trainmaster.orchestrator.core.runs.job import Failure, RecordedTrial, TrialState
@@ -26,7 +25,6 @@ from trainmaster.orchestrator.core.runs.record import (
 )
 from trainmaster.orchestrator.core.sizes import MAX_CANONICAL_BYTES, MAX_RECORD_BYTES
 
-RECORD = Draft202012Validator(schema("run_record.v2"))
 LONG = st.builds(lambda char, times: char * times, st.characters(), st.sampled_from([0, 300, 3_000_000]))
 
 
@@ -90,7 +88,7 @@ def test_every_record_is_stored_within_the_limit_and_can_be_read_again(
     found = decoded(RunRecord, parse_json(content))
     assert found.request == large.request
     assert (found.run_id, found.state, found.model) == (large.run_id, large.state, large.model)
-    RECORD.validate(encoded(replace(stored, request=None)))
+    assert_valid(encoded(replace(stored, request=None)), "run_record.v2")
 
 
 def _dict(value: object) -> dict[str, Any]:

@@ -7,9 +7,8 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
-from tests.core.shipped import schema
+from tests.core.shipped import assert_valid
 from tests.narrowing import instance_of
 from trainmaster.orchestrator.core.documents.codec import decoded, encoded, encoded_time
 from trainmaster.orchestrator.core.runs.end import (
@@ -190,7 +189,7 @@ def test_a_record_with_every_field_fits_its_schema_and_is_read_back_as_it_was() 
         ),
         problems=("a warning",),
     )
-    Draft202012Validator(schema("run_record.v2")).validate(encoded(full))
+    assert_valid(encoded(full), "run_record.v2")
     assert decoded(RunRecord, encoded(full)) == full
 
 

@@ -4,11 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
+from tests.core.shipped import assert_valid
 from tests.e2e.project import Project
 from tests.e2e.verbs.conftest import Trainmaster
-from trainmaster.client.submission.terms import schema
 from trainstack.find import read_stack_env
 
 pytestmark = pytest.mark.slow
@@ -25,7 +24,7 @@ def test_the_status_of_a_stack_is_its_variables_and_its_process(
 
 def test_the_stack_publishes_what_it_is_in_its_ledger(stack: Project) -> None:
     document = stack.document(stack.ledger, "deployment.json")
-    Draft202012Validator(schema("deployment.v1")).validate(document)
+    assert_valid(document, "deployment.v1")
     assert document is not None
     assert document["project"] == stack.id
     assert document["buckets"] == {

@@ -18,6 +18,7 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud.aiplatform_v1.services.job_service import JobServiceClient
 from google.cloud.aiplatform_v1.types import CustomJob
 
+from tests.fixtures import fixture_of
 from trainstack.jobs.runners.log import WriteLog
 from trainstack.sandbox.probe import obstacle
 from trainstack.vertex import IsolationChoice, Jobs, serve
@@ -217,11 +218,8 @@ def is_held(path: Path) -> bool:
     return False
 
 
-@pytest.fixture(scope="module")
-def idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """One stack for all the calls of a module that start no job."""
-    with run_stack(tmp_path_factory.mktemp("idle")) as running:
-        yield running
+idle = fixture_of(run_stack)
+"""One stack for all the calls of a module that start no job."""
 
 
 def client(kind: Any, stack: Stack) -> Any:

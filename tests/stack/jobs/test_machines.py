@@ -1,11 +1,11 @@
 """What a job names must exist in the service, as far as the stack is given it."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.fixtures import fixture_of
 from trainstack.jobs.resource.machines import REGIONS, machine_types_from
 
 from .conftest import PARENT, ROOT, Stack, run_stack
@@ -14,10 +14,7 @@ MACHINES = machine_types_from(ROOT / "functions" / "policy.yaml")
 SPEC = "job_spec.worker_pool_specs[0]"
 
 
-@pytest.fixture(scope="module")
-def knowing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    with run_stack(tmp_path_factory.mktemp("knowing"), machines=MACHINES) as stack:
-        yield stack
+knowing = fixture_of(run_stack, machines=MACHINES)
 
 
 def refusal(stack: Stack, parent: str = PARENT, *, more: Any = None, **pool: Any) -> tuple[int, str]:

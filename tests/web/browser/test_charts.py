@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.client.study.jobs import RUN, Jobs, served_jobs, trial, tuning_job
+from tests.fixtures import fixture_of
 from tests.web.consoles import console_of
 
 from .conftest import Seen, Window, window_of
@@ -18,10 +19,7 @@ LAYOUT = (Path(__file__).parent / "layout.js").read_text()
 TRIALS = 24
 
 
-@pytest.fixture(scope="module")
-def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
-    with served_jobs(tmp_path_factory.mktemp("jobs")) as found:
-        yield found
+jobs = fixture_of(served_jobs)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from uv import find_uv_bin
 
+from tests.processes import run_to_end
 from trainstack.jobs.images.indexes import settings_of_uv
 
 NEVER_IMPORTED = (
@@ -28,11 +29,4 @@ def run_uv(*words: str, check: bool = True) -> "subprocess.CompletedProcess[str]
     """Run the locked uv with the package index that this machine's user has chosen, for uv or only for pip."""
     settings = settings_of_uv(os.environ, home=Path.home())
     options = settings.options if words[0] == "pip" else ()
-    return subprocess.run(
-        [find_uv_bin(), *words, *options],
-        env=settings.environment,
-        capture_output=True,
-        text=True,
-        check=check,
-        timeout=300,
-    )
+    return run_to_end([find_uv_bin(), *words, *options], env=settings.environment, check=check, timeout=300)

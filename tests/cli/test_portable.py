@@ -1,9 +1,10 @@
 """The command works in the cloud from machines that are not Linux: only what starts a local stack needs Linux."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.processes import run_to_end
 
 ROOT = Path(__file__).resolve().parents[2]
 START_A_STACK = {"trainmaster.cli.stack.detach", "trainmaster.cli.stack.process"}
@@ -36,9 +37,7 @@ print(json.dumps([len(sys.modules), failed]))
 
 
 def test_only_modules_that_start_a_local_stack_need_modules_that_only_linux_has() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORT_ALL], cwd=ROOT, capture_output=True, text=True, timeout=200, check=True
-    )
+    done = run_to_end([sys.executable, "-c", IMPORT_ALL], cwd=ROOT, timeout=200, check=True)
     count, failed = json.loads(done.stdout)
     assert count > 100  # everything was imported
     others = {name: needs for name, needs in failed.items() if not name.startswith(PLAY_ON_A_STACK)}

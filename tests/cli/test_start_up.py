@@ -1,6 +1,5 @@
 """What people call most loads only what it needs, so that it starts at once: frequent verbs, help, and completions."""
 
-import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -8,6 +7,7 @@ import pytest
 
 from tests.client.runs.rows import row, write_row
 from tests.client.served import ROOT, Served, run_record, served_context
+from tests.processes import run_to_end
 
 SLOW = ("yaml", "jsonschema", "rich", "jinja2", "tensorflow", "starlette")
 CLIENTS = ("google.cloud.aiplatform", "google.cloud.logging", "google.pubsub")
@@ -23,9 +23,7 @@ def printed_without(slow: tuple[str, ...], *words: str, **variables: str) -> str
         f"print([name for name in sys.modules if name.startswith({slow!r})])"
     )
     command = [sys.executable, "-c", code, *words]
-    done = subprocess.run(
-        command, cwd=ROOT, env=variables or None, capture_output=True, text=True, timeout=120, check=True
-    )
+    done = run_to_end(command, cwd=ROOT, env=variables or None, timeout=120, check=True)
     assert done.stdout.endswith("\n[]\n")
     return done.stdout
 

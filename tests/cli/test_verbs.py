@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import run_to_end
 from tools.set_up.environment import write_command
 from trainmaster.cli.command import VERBS, main
 
@@ -67,7 +68,5 @@ def test_the_command_of_a_checkout_works_from_any_folder(tmp_path: Path) -> None
     """`make setup` writes it; it does not make the folders beside the package importable for other programs."""
     command = tmp_path / "trainmaster"
     write_command(command)
-    done = subprocess.run(
-        [command, "--version"], cwd=tmp_path, env={}, capture_output=True, text=True, check=True
-    )
+    done = run_to_end([command, "--version"], cwd=tmp_path, env={}, check=True)
     assert done.stdout.startswith("trainmaster ")

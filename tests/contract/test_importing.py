@@ -1,9 +1,10 @@
 """An instance's first events arrive at once, and each needs a different Google library: one is imported at a time."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
+
+from tests.processes import run_to_end
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,14 +34,8 @@ assert found[False] == [], found[False]
 
 def run(code: str, **environment: str) -> None:
     """In a separate process, as a library is imported only once."""
-    ended = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"PATH": os.environ["PATH"], **environment},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
+    ended = run_to_end(
+        [sys.executable, "-c", code], env={"PATH": os.environ["PATH"], **environment}, cwd=ROOT, timeout=200
     )
     assert ended.returncode == 0, ended.stderr
 

@@ -1,7 +1,6 @@
 """Policies of an organisation: those that stop a deployment are found before it, each with its repair."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,11 +13,6 @@ pytestmark = pytest.mark.slow
 SOFT_DELETE, KEYS, POOLS, MEMBERS = {**FAULTS, **WARNINGS}
 KEY = f"projects/{PROJECT}/locations/{REGION}/keyRings/r/cryptoKeys/k"
 POOL = f"projects/{PROJECT}/locations/{REGION}/workerPools/own"
-
-
-@pytest.fixture
-def cloud(tmp_path: Path) -> Cloud:
-    return Cloud(tmp_path)
 
 
 def test_policies_that_stop_a_deployment_refuse_it_with_their_repairs(cloud: Cloud) -> None:

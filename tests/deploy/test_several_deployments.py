@@ -117,11 +117,6 @@ def test_a_deployment_beside_another_takes_over_nothing_but_the_topic_of_image_p
     assert found.foreign_topics == ("images",)
 
 
-@pytest.fixture
-def cloud(tmp_path: Path) -> Cloud:
-    return Cloud(tmp_path)
-
-
 def of_the_other(text: str) -> list[str]:
     """Names of the deployment without a name in a text about that with the name `stage`."""
     names = names_of(CLOUD_PROJECT, CLOUD_REGION)

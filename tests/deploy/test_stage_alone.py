@@ -22,6 +22,7 @@ import yaml
 
 from tests.e2e.project import ROOT, Project, eventually, request, running_project
 from tests.environments import compile_packages, run_uv
+from tests.processes import run_to_end
 from trainmaster.deploy.stage import stage
 from trainstack.events.cloudevent import CloudEvent, Message, from_message, from_notification
 from trainstack.process.ports import free_ports, give_back
@@ -195,9 +196,7 @@ def rule(deployed: Deployed, rule_id: str, condition: Mapping[str, Any], **asked
 
 def test_the_environment_has_what_is_deployed_and_nothing_of_the_repository(python: Path) -> None:
     code = "import importlib.util as u; print([n for n in ('pytest', 'tensorflow', 'trainmaster') if u.find_spec(n)])"
-    done = subprocess.run(
-        [str(python), "-c", code], check=True, capture_output=True, text=True, cwd="/", env={}
-    )
+    done = run_to_end([str(python), "-c", code], check=True, cwd="/", env={})
     assert done.stdout.strip() == "[]"
 
 

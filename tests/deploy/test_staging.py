@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import run_to_end
 from trainmaster.deploy.stage import stage
 from trainmaster.orchestrator.settings import REQUIRED
 
@@ -22,14 +23,7 @@ HEAVY = (
 
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments],
-        env={"PATH": os.environ["PATH"], **environment},
-        cwd="/",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_to_end([sys.executable, *arguments], env={"PATH": os.environ["PATH"], **environment}, cwd="/")
 
 
 IMPORTED = f"""

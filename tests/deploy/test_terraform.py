@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import yaml
 
 from tests.deploy.hcl import TERRAFORM, Block, bare, block, blocks, dependencies, loaded
 from tests.judges.provider import DATA, faults_of, key_of
+from tests.processes import run_to_end
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHER_PROVIDERS = frozenset({"terraform_data", "time_sleep", "archive_file"})
@@ -173,11 +173,5 @@ def test_the_builds_bucket_is_the_one_that_cloud_build_writes_to() -> None:
 
 @pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not on PATH")
 def test_the_files_are_formatted() -> None:
-    found = subprocess.run(
-        ["terraform", "fmt", "-check", "-recursive", "-no-color"],
-        cwd=TERRAFORM,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    found = run_to_end(["terraform", "fmt", "-check", "-recursive", "-no-color"], cwd=TERRAFORM)
     assert found.returncode == 0, found.stdout

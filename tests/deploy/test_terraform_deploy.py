@@ -11,17 +11,13 @@ import pytest
 
 from tests.deploy.cloud import NUMBER, PROGRAMS, PROJECT, REGION, ROOT, Cloud, Ran, managed, terraform_said
 from tests.deploy.hcl import bare, block, loaded
+from tests.processes import run_to_end
 from trainmaster.deploy.names import names_of
 from trainmaster.deploy.terraform_cli import LOCK, terraform_for
 from trainmaster.deploy.up import REFUSED
 from trainmaster.orchestrator.core.deployment_names import account_email
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def cloud(tmp_path: Path) -> Cloud:
-    return Cloud(tmp_path)
 
 
 def applied(ran: Ran) -> str:
@@ -325,7 +321,7 @@ def test_make_passes_its_variables_to_the_command(given: list[str], named: str) 
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert f"-m trainmaster deploy --project '{PROJECT}' --region '{REGION}'{named} --check" in message.stdout
-    missing = subprocess.run(["make", "-n", "deploy"], cwd=ROOT, capture_output=True, text=True, check=False)
+    missing = run_to_end(["make", "-n", "deploy"], cwd=ROOT)
     assert missing.returncode != 0
     assert "Set PROJECT and REGION" in missing.stderr
 
@@ -335,8 +331,6 @@ def test_make_passes_its_variables_to_the_command(given: list[str], named: str) 
 )
 def test_make_undeploy_deletes_buckets_only_on_request(given: list[str], *, deletes: bool) -> None:
     where = [f"PROJECT={PROJECT}", f"REGION={REGION}"]
-    message = subprocess.run(
-        ["make", "-n", "undeploy", *where, *given], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    message = run_to_end(["make", "-n", "undeploy", *where, *given], cwd=ROOT)
     assert f"-m trainmaster undeploy --project '{PROJECT}' --region '{REGION}'" in message.stdout
     assert ("--delete-buckets" in message.stdout) == deletes

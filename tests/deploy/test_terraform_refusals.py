@@ -28,11 +28,6 @@ from trainmaster.resources import ROOT
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def cloud(tmp_path: Path) -> Cloud:
-    return Cloud(tmp_path)
-
-
 def refused(ran: Ran) -> str:
     assert ran.status == REFUSED, ran.out + ran.err
     assert ran.changes == []

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ import httpx
 import pytest
 
 from tests.command import trainmaster
+from tests.processes import run_to_end
 from trainstack.events.clients import clients_of
 
 from .project import ROOT, Project, running_project
@@ -140,9 +140,7 @@ def test_a_function_that_does_not_answer_is_named(deployed: Project) -> None:
     ],
 )
 def test_make_doctor_calls_it_with_what_was_given(given: list[str], called: str) -> None:
-    said = subprocess.run(
-        ["make", "-n", "doctor", *given], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    said = run_to_end(["make", "-n", "doctor", *given], cwd=ROOT)
     assert called in said.stdout + said.stderr
 
 

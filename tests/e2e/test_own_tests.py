@@ -3,11 +3,12 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.processes import run_to_end
 
 from .project import ROOT
 
@@ -38,9 +39,7 @@ def run_tests(folder: Path, *words: str) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environment["PYTHONPATH"] = str(ROOT)
     command = [sys.executable, "-m", "pytest", *PLUGIN, "-p", "no:cacheprovider", "--rootdir", str(folder)]
-    done = subprocess.run(
-        [*command, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    done = run_to_end([*command, *words], cwd=folder, env=environment)
     return done.stdout + done.stderr
 
 
@@ -58,9 +57,7 @@ def test_the_example_passes_and_names_are_new_and_an_injection_ends_with_its_tes
 
 def test_a_run_that_uses_no_stack_imports_nothing_for_it() -> None:
     program = "import sys, pytest; known = set(sys.modules); import trainmaster.pytest_plugin; print(*sys.modules.keys() - known)"
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = run_to_end([sys.executable, "-c", program], cwd=ROOT, check=True)
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert loaded - set(sys.stdlib_module_names) == {"trainmaster"}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import run_to_end
 from trainmaster.cli.demo.plays import BURST_FILES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,9 +56,7 @@ def test_the_readmes_code_for_plain_files_makes_the_folder_to_write_to(
 
 def made(target: str) -> "subprocess.CompletedProcess[str]":
     """The output of a demo that has ended well."""
-    done = subprocess.run(
-        ["make", target], cwd=ROOT, capture_output=True, text=True, timeout=DEMO_DEADLINE_S, check=False
-    )
+    done = run_to_end(["make", target], cwd=ROOT, timeout=DEMO_DEADLINE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 

@@ -1,6 +1,5 @@
 """Two deployments in one project: each runs the same request by itself, and leaves the other's jobs alone."""
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 from google.cloud.aiplatform_v1.types import CustomJob
 
+from tests.processes import run_to_end
 from tests.stack.injections.conftest import account, ask
 from trainmaster.orchestrator.core.names import DEPLOYMENT_LABEL, RUN_LABEL
 from trainmaster.resources import ROOT
@@ -64,9 +64,7 @@ def deployments(project: Project) -> tuple[Deployment, Deployment]:
 
 
 def command(project: Project, *words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "trainmaster", *words], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = run_to_end([sys.executable, "-m", "trainmaster", *words], cwd=ROOT)
     return f"{done.returncode} {done.stdout}{done.stderr}"
 
 

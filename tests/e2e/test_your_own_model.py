@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 import yaml
 from uv import find_uv_bin
 
+from tests.processes import run_to_end
 from trainmaster.client.files.downloaded import LIST
 from trainstack.jobs.images.indexes import settings_of_uv
 
@@ -37,9 +37,7 @@ def has_cpu_torch() -> bool:
     settings = settings_of_uv(os.environ, home=Path.home())
     command = [find_uv_bin(), "pip", "install", "--dry-run", "--reinstall", "--python", sys.executable]
     command += [*settings.options, "--requirement", str(SCRIPTS["pytorch"].with_name("requirements.txt"))]
-    done = subprocess.run(
-        command, env=settings.environment, capture_output=True, text=True, check=False, timeout=120
-    )
+    done = run_to_end(command, env=settings.environment, timeout=120)
     return done.returncode == 0 and "nvidia" not in done.stderr
 
 

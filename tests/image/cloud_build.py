@@ -14,6 +14,8 @@ from typing import Any
 
 import yaml
 
+from tests.processes import run_to_end
+
 ROOT = Path(__file__).resolve().parents[2]
 GIVEN = {
     "PROJECT_ID": "my-project",
@@ -75,7 +77,7 @@ class Worker:
     def _run(self, step: Mapping[str, Any], shared: list[str]) -> None:
         own = dict(substituted(pair, self.values).split("=", 1) for pair in [*shared, *step.get("env", [])])
         try:
-            subprocess.run(
+            run_to_end(
                 [step["entrypoint"], *(substituted(word, self.values) for word in step["args"])],
                 cwd=self.workspace / step.get("dir", ""),
                 env={
@@ -86,8 +88,6 @@ class Worker:
                     **own,
                 },
                 check=True,
-                capture_output=True,
-                text=True,
             )
         except subprocess.CalledProcessError as failed:
             failed.add_note(f"step {step['id']}:\n{failed.stdout}{failed.stderr}")

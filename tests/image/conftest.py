@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.processes import run_to_end
 from trainmaster.deploy.local_image import BASE, Builder, build_trainer, builder, make_base
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,8 +86,6 @@ def alone() -> Iterator[None]:
 
 def inspected(image: str) -> dict[str, Any]:
     """The image's configuration and its layers, as the OCI image specification defines them."""
-    done = subprocess.run(
-        ["buildah", "inspect", "--type", "image", image], check=True, capture_output=True, text=True
-    )
+    done = run_to_end(["buildah", "inspect", "--type", "image", image], check=True)
     found: dict[str, Any] = json.loads(done.stdout)["OCIv1"]
     return found

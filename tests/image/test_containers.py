@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from google.cloud.aiplatform_v1.types import HyperparameterTuningJob
 
+from tests.processes import run_to_end
 from tests.stack.jobs.conftest import PARENT, Stack, container, run_stack, stand_alone
 from tests.stack.jobs.studies import REPORT, X, ended
 from tests.stack.waiting import wait_until
@@ -55,9 +56,7 @@ def stack(tmp_path: Path, program: str) -> Iterator[Stack]:
 
 def containers_of(directory: Path) -> list[str]:
     label = f"label={LABEL}={(directory / 'state').resolve()}"
-    listed = subprocess.run(
-        ["podman", "ps", "--all", "--quiet", "--filter", label], check=True, capture_output=True, text=True
-    )
+    listed = run_to_end(["podman", "ps", "--all", "--quiet", "--filter", label], check=True)
     return listed.stdout.split()
 
 

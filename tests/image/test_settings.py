@@ -1,11 +1,11 @@
 """Tools and settings that building needs of a machine, known before anything is built."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.processes import run_to_end
 from trainmaster.deploy.local_image import revision_of, secrets
 from trainmaster.version import VERSION
 
@@ -14,9 +14,7 @@ from .conftest import ROOT
 
 def test_where_nothing_builds_images_it_is_said_what_to_install() -> None:
     command = [sys.executable, "-m", "trainmaster", "image"]
-    done = subprocess.run(
-        command, cwd=ROOT, env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False
-    )
+    done = run_to_end(command, cwd=ROOT, env={"PATH": "/nowhere"})
     assert done.returncode == 1
     assert "apt-get install buildah" in done.stderr
 

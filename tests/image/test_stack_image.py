@@ -14,6 +14,7 @@ from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import pubsub_v1, storage
 
+from tests.processes import run_to_end
 from trainmaster.deploy.local_image import Builder, secrets
 from trainstack.process.ports import free_ports
 
@@ -31,7 +32,7 @@ def run_in(container: str, *command: str) -> list[str]:
 
 
 def output_of(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return run_to_end(command, check=True).stdout
 
 
 @pytest.fixture(scope="module")
@@ -125,11 +126,6 @@ def test_other_addresses_reach_it_and_other_names_only_if_it_has_them(ports: lis
 
 
 def test_a_run_trains_in_the_container(container: str, ports: list[int]) -> None:
-    done = subprocess.run(
-        run_in(container, "sh", "-c", f"cd /home/stack && {TRAIN}"),
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    done = run_to_end(run_in(container, "sh", "-c", f"cd /home/stack && {TRAIN}"))
     assert done.returncode == 0, done.stderr
     assert "has succeeded" in done.stderr

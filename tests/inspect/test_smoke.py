@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.processes import run_to_end
+
 ROOT = Path(__file__).resolve().parents[2]
 
 READ = """
@@ -35,7 +37,7 @@ def command(program: Path, *options: str) -> list[str]:
 
 def inspected(program: Path, *options: str, status: int) -> list[dict[str, Any]]:
     """The findings of a run that ended with `status`."""
-    done = subprocess.run(command(program, *options), cwd=ROOT, capture_output=True, text=True, check=False)
+    done = run_to_end(command(program, *options), cwd=ROOT)
     assert done.returncode == status, done.stdout + done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -76,13 +78,10 @@ def test_each_replica_has_the_variables_of_the_service_and_none_of_the_shells(tm
         "AIP_TRAINING_DATA_URI": "gs://mine",
         "KEPT": "yes",
     }
-    done = subprocess.run(
+    done = run_to_end(
         [*command(program, "--smoke"), "--keep_output", str(tmp_path / "kept")],
         cwd=ROOT,
         env=os.environ | outer,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stdout
     seen = {

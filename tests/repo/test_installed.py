@@ -14,6 +14,7 @@ import pytest
 from uv import find_uv_bin
 
 from tests.environments import compile_packages, run_uv
+from tests.processes import run_to_end
 from trainmaster.version import VERSION
 from trainstack.jobs.images.indexes import settings_of_uv
 
@@ -58,14 +59,11 @@ class Installed:
     def run(
         self, *words: str, status: int = 0, cwd: Path | None = None
     ) -> "subprocess.CompletedProcess[str]":
-        done = subprocess.run(
+        done = run_to_end(
             self.command(*words),
             cwd=cwd or self.folder,
             env={**clean(), "TRAINMASTER_CONFIG": str(self.environment / "settings")},
-            capture_output=True,
-            text=True,
             timeout=120,
-            check=False,
         )
         assert done.returncode == status, done.stdout + done.stderr
         assert "Traceback" not in done.stderr
@@ -171,9 +169,7 @@ def test_the_source_distribution_installs_the_same_version(wheel: Path, tmp_path
 def test_pytest_finds_the_plugin_of_the_package(installed: Installed) -> None:
     code = "from importlib.metadata import entry_points; print(*(each.value for each in entry_points(group='pytest11')))"
     python = str(installed.environment / "bin" / "python")
-    done = subprocess.run(
-        [python, "-c", code], cwd=installed.folder, env=clean(), check=True, capture_output=True, text=True
-    )
+    done = run_to_end([python, "-c", code], cwd=installed.folder, env=clean(), check=True)
     assert "trainmaster.pytest_plugin" in done.stdout.split()
 
 
@@ -183,16 +179,14 @@ def test_a_strictly_checked_program_gets_the_types_of_the_package(
     (tmp_path / "program.py").write_text(PROGRAM)
     python = str(installed.environment / "bin" / "python")
     command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", python, "program.py"]
-    done = subprocess.run(command, cwd=tmp_path, env=clean(), check=False, capture_output=True, text=True)
+    done = run_to_end(command, cwd=tmp_path, env=clean())
     assert done.stdout == "Success: no issues found in 1 source file\n"
 
 
 def test_nothing_but_the_package_is_importable(installed: Installed) -> None:
     code = f"from importlib.util import find_spec; print([each for each in {NOT_OURS!r} if find_spec(each)])"
     python = str(installed.environment / "bin" / "python")
-    done = subprocess.run(
-        [python, "-c", code], cwd=installed.folder, env=clean(), check=True, capture_output=True, text=True
-    )
+    done = run_to_end([python, "-c", code], cwd=installed.folder, env=clean(), check=True)
     assert done.stdout.strip() == "[]"
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.image.cloud_build import Worker, loaded, substitutions
 from tests.image.step_programs import add_python
+from tests.processes import run_to_end
 
 from .files import ROOT
 from .uploaded import copy_uploaded, listed_by_gcloud, uploaded_files
@@ -36,9 +37,7 @@ def uploaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(uploaded: Path, *command: str) -> "subprocess.CompletedProcess[str]":
     """The command's outcome, with what mypy found out about the same files."""
     environment = {**os.environ, "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache")}
-    return subprocess.run(
-        command, cwd=uploaded, env=environment, check=False, capture_output=True, text=True, timeout=800
-    )
+    return run_to_end(command, cwd=uploaded, env=environment, timeout=800)
 
 
 @pytest.mark.slow(seconds=10)

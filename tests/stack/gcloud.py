@@ -1,9 +1,10 @@
 """gcloud, as a second opinion of a service of the stack."""
 
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
+
+from tests.processes import run_to_end
 
 Gcloud = Callable[..., str]
 """Runs one command of a group, and returns its standard output."""
@@ -23,9 +24,7 @@ def gcloud_of(group: str, *, api: str, url: str, project: str, folder: Path) -> 
 
     def run(*arguments: str) -> str:
         command = ["gcloud", group, *arguments]
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=120
-        )
+        done = run_to_end(command, env=environment, timeout=120)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.processes import run_to_end
+
 ROOT = Path(__file__).resolve().parents[2]
 POOLS = ("workerpool0", "workerpool1", "workerpool2", "workerpool3")
 TELL = "import json, os, sys; print(json.dumps([os.getpid(), sys.argv[1:], dict(os.environ)]))"
@@ -44,14 +46,11 @@ def launch(
     folder: Path = ROOT,
 ) -> "subprocess.CompletedProcess[str]":
     """`python -m trainer.launch` run to its end, with the package `trainer` of this folder."""
-    return subprocess.run(
+    return run_to_end(
         [*python, "-m", "trainer.launch", *arguments],
         cwd=folder,
         env={**BARE, **environment},
-        capture_output=True,
-        text=True,
         timeout=ENDS_WITHIN_S,
-        check=False,
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from dockerfile_parse import DockerfileParser
 
+from tests.processes import run_to_end
 from trainmaster.deploy.local_image import VARIANTS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,9 +50,7 @@ def test_the_launcher_is_in_the_image_only_if_it_is_asked_for(
     subprocess.run(["sh", "-c", step], cwd=tmp_path, env=environment, check=True)
     assert (tmp_path / "trainer" / "launch").exists() == kept
     command = [sys.executable, "-m", "trainer.task", "--help"]
-    help_text = subprocess.run(
-        command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
-    )
+    help_text = run_to_end(command, cwd=tmp_path, env=environment, check=True)
     assert "--data_dir" in help_text.stdout
     command = [sys.executable, "-m", "trainer.launch", "--framework=torch", "--", "true"]
     assert (subprocess.run(command, cwd=tmp_path, env=environment, check=False).returncode == 0) == kept

@@ -1,13 +1,13 @@
 """A workload of the user's own, as `--workload=my_package.module`."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.processes import run_to_end
 from trainer.faults import Unusable
 from trainer.task import command_from, main
 
@@ -58,13 +58,8 @@ def test_the_launcher_of_the_trainers_page_runs_a_workload_beside_it(package: Pa
     (package.parent / "launch.py").write_text(launcher)
     own = "flags={'rate': Setting(number(), 'of the optimizer', 0.5)}"
     flags = asked(package, WHOLE.format(before="", arguments=own), "--help")
-    done = subprocess.run(
-        [sys.executable, "launch.py", *flags],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
+    done = run_to_end(
+        [sys.executable, "launch.py", *flags], env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120
     )
     assert done.returncode == 0, done.stderr
     assert "--rate" in done.stdout

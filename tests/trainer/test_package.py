@@ -1,11 +1,11 @@
 """What importing the trainer does and does not do."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.processes import run_to_end
 from trainer.faults import Unusable
 from trainer.workloads import workload_named, workload_names
 
@@ -19,13 +19,8 @@ def test_the_package_chooses_keras_2_and_a_wrong_flag_is_refused_before_tensorfl
         "    try: trainer.task.main(['--epoch=1'], {})\n"
         "    finally: print(os.environ['TF_USE_LEGACY_KERAS'], 'tensorflow' in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        env={"TF_USE_LEGACY_KERAS": "0", "PATH": "/usr/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = run_to_end(
+        [sys.executable, "-c", program], cwd=ROOT, env={"TF_USE_LEGACY_KERAS": "0", "PATH": "/usr/bin"}
     )
     assert (done.returncode, done.stdout.split()) == (2, ["1", "False"])
     assert "Did you mean 'epochs'?" in done.stderr

@@ -31,26 +31,26 @@ def waiting() -> Run:
     return run_of(document)
 
 
-def running() -> Run:
-    document = run_record("succeeded", state="running", updated_at="2026-03-01T12:20:00Z")
+def _still_running(example: str) -> dict[str, Any]:
+    document = run_record(example, state="running", updated_at="2026-03-01T12:20:00Z")
     for key in ("model", "completion"):
         del document[key]
     document["history"] = document["history"][:RUNNING_HISTORY]
     document["job"] |= {"state": "JOB_STATE_RUNNING"}
     del document["job"]["end_time"]
+    return document
+
+
+def running() -> Run:
+    document = _still_running("succeeded")
     document["progress"] = {"metrics": {"accuracy": 0.61, "loss": 1.25}}
     document["request"]["estimate"] = run_record("next_candidate")["request"]["estimate"]
     return run_of(document)
 
 
 def tuning() -> Run:
-    document = run_record("tuned", state="running", updated_at="2026-03-01T12:20:00Z")
+    document = _still_running("tuned")
     best = document.pop("tuning")["best_trial"]
-    for key in ("model", "completion"):
-        del document[key]
-    document["history"] = document["history"][:RUNNING_HISTORY]
-    document["job"] |= {"state": "JOB_STATE_RUNNING"}
-    del document["job"]["end_time"]
     document["progress"] = {"trials": {"ACTIVE": 2, "SUCCEEDED": 1, "INFEASIBLE": 1}, "best_trial": best}
     return run_of(document)
 

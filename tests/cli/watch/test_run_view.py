@@ -51,6 +51,7 @@ def tuning(trials: Study) -> Sighting:
 
 
 RUNNING = study(trial(1, final=0.7), trial(2, state=TrialState.ACTIVE, curve=(0.4,)))
+TUNED = replace(tuning(study(trial(1, final=0.7), trial(2, final=0.9))), job_ended_at=sightings.seconds(60))
 SEEN = {
     "waiting": sightings.reserved(),
     "installing": sightings.installing(),
@@ -134,10 +135,7 @@ def test_a_pipe_gets_each_new_last_line_of_the_first_replica_of_a_script() -> No
 
 
 def test_a_pipe_gets_each_trial_once_before_the_stages_that_follow() -> None:
-    done = replace(
-        tuning(study(trial(1, final=0.7), trial(2, final=0.9))), job_ended_at=sightings.seconds(60)
-    )
-    text = printed(tuning(RUNNING), tuning(RUNNING), done)
+    text = printed(tuning(RUNNING), tuning(RUNNING), TUNED)
     assert text.count("trial 2 started") == text.count("trial 2 succeeded") == 1
     assert text.index("trial 2 succeeded") < text.index("Last trial ended")
 
@@ -219,10 +217,7 @@ def test_the_timeline_of_a_tuning_has_the_first_and_last_trial() -> None:
     assert stages["First trial started"].at == TRIAL_START
     assert stages["First trial started"].detail == "2 trials, 2 at a time"
     assert stages[LAST_TRIAL_ENDED].at is None
-    ended = replace(
-        tuning(study(trial(1, final=0.7), trial(2, final=0.9))), job_ended_at=sightings.seconds(60)
-    )
-    (last,) = [stage for stage in timeline(ended) if stage.title == LAST_TRIAL_ENDED]
+    (last,) = [stage for stage in timeline(TUNED) if stage.title == LAST_TRIAL_ENDED]
     assert last.at == TRIAL_START + timedelta(seconds=30)
 
 

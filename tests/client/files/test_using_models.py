@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.client.served import ROOT
+from tests.processes import run_to_end
 
 PAGE = (ROOT / "docs/how-to/use-a-model.md").read_text()
 SAVING = {
@@ -67,13 +67,10 @@ print(json.dumps(printed))
 
 def run_in_folders(texts: Mapping[Path, str]) -> dict[str, str]:
     """What each program prints in its folder; one process runs all, because TensorFlow takes seconds to load."""
-    done = subprocess.run(
+    done = run_to_end(
         [sys.executable, "-c", RUN],
         input=json.dumps({str(folder): text for folder, text in texts.items()}),
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=300,
     )
     assert done.returncode == 0, done.stderr

@@ -1,20 +1,18 @@
 """What a request says of its sender, with the user's own git."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.client.served import served_context
+from tests.processes import run_to_end
 from trainmaster.client.submission.sender import read_commit, sender_metadata
 from trainmaster.orchestrator.core.runs.sender import Commit
 
 
 def git(folder: Path, *words: str) -> str:
     name = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-    return subprocess.run(
-        ["git", *name, *words], cwd=folder, check=True, capture_output=True, text=True
-    ).stdout
+    return run_to_end(["git", *name, *words], cwd=folder, check=True).stdout
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ import yaml
 
 from tests.e2e.project import ROOT, TINY, eventually, image_uri, nothing_left, request
 from tests.e2e.topologies import quick_topology
+from tests.processes import run_to_end
 from trainstack.find import environment_on
 from trainstack.process.family import MARK
 from trainstack.stack.state import owner_of
@@ -38,14 +39,11 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def run(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     """The command in a process that ends, so that what it leaves running is on its own."""
     variables = {"PYTHONPATH": str(ROOT), "TRAINMASTER_CONFIG": str(folder.parent / "config")}
-    return subprocess.run(
+    return run_to_end(
         [sys.executable, "-m", "trainmaster", *words],
         cwd=folder,
         env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
         timeout=200,
-        check=False,
     )
 
 

@@ -3,7 +3,6 @@
 import json
 import marshal
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.processes import run_to_end
 from trainstack.jobs.images.dockerfile import read_image
 from trainstack.jobs.replicas import rootfs
 from trainstack.process.family import MARK
@@ -268,11 +268,6 @@ if len(WAYS) > 1:
                 }
             )
         )
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", str(LAUNCHER), str(plan)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_to_end([sys.executable, "-I", "-S", str(LAUNCHER), str(plan)])
         assert done.stderr == ""
         return done.stdout.strip()

@@ -1,11 +1,11 @@
 """Views of an environment with packages that share folders."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 from uv import find_uv_bin
 
+from tests.processes import run_to_end
 from trainstack.jobs.images.views import layer_environment, link_packages, make_environment, site_packages
 
 
@@ -41,9 +41,7 @@ def test_packages_that_share_folders_are_linked_together_and_without_their_neigh
         "__pycache__",
     }
     program = "import space.a, space.b, space.both, site; print(site.ENABLE_USER_SITE)\nimport space.c"
-    done = subprocess.run(
-        [over / "bin" / "python", "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
+    done = run_to_end([over / "bin" / "python", "-c", program], cwd=tmp_path)
     assert (done.stdout, done.stderr.splitlines()[-1]) == (
         "True\n",
         "ModuleNotFoundError: No module named 'space.c'",
@@ -54,5 +52,5 @@ def test_uv_takes_the_packages_of_a_view_for_installed(tmp_path: Path) -> None:
     make_environment(tmp_path / "view")
     link_packages(tmp_path / "view", ["requests"])
     command = [find_uv_bin(), "pip", "freeze", "--offline", "--python", str(tmp_path / "view/bin/python")]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    printed = run_to_end(command, check=True).stdout
     assert {"requests", "urllib3"} <= {line.partition("==")[0] for line in printed.splitlines()}

@@ -1,12 +1,12 @@
 """Uploads in the background: one at a time, in order, and finished before the process ends."""
 
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
+from tests.processes import run_to_end
 from tests.trainer.conftest import ROOT
 from trainer.checkpoints.upload import Uploads
 
@@ -63,8 +63,6 @@ end_for_loss(SimpleNamespace(replica="chief-0"), "worker-0", "it is not running"
 
 @pytest.mark.slow
 def test_a_replica_that_loses_a_peer_finishes_its_upload_before_it_exits() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LOSES], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = run_to_end([sys.executable, "-c", LOSES], cwd=ROOT, timeout=60)
     assert done.returncode == 134, done.stderr
     assert done.stdout.splitlines()[-1] == "uploaded"

@@ -14,10 +14,10 @@ def fixture_of(
     open_context: Callable[..., AbstractContextManager[T]],
     fill: Callable[[T], object] = lambda _: None,
     *,
-    scope: Literal["module", "session"] = "module",
+    scope: Literal["function", "module", "session"] = "module",
     **more: Any,
 ) -> Any:
-    """A fixture: the context in a folder of its own, opened with `more` and filled once for the module or session."""
+    """A fixture: the context in a folder of its own, opened with `more` and filled once for the scope."""
 
     @pytest.fixture(scope=scope)
     def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[T]:

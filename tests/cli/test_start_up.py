@@ -1,12 +1,11 @@
 """What people call most loads only what it needs, so that it starts at once: frequent verbs, help, and completions."""
 
 import sys
-from collections.abc import Iterator
 
 import pytest
 
 from tests.client.runs.rows import row, write_row
-from tests.client.served import ROOT, Served, run_record, served_context
+from tests.client.served import ROOT, Served, run_record, served_once
 from tests.processes import run_to_end
 
 SLOW = ("yaml", "jsonschema", "rich", "jinja2", "tensorflow", "starlette")
@@ -28,12 +27,10 @@ def printed_without(slow: tuple[str, ...], *words: str, **variables: str) -> str
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served")) as served:
-        served.write("ledger", f"runs/{RUN}.json", run_record("succeeded"))
-        write_row(served, row(1))
-        yield served
+@served_once
+def served(served: Served) -> None:
+    served.write("ledger", f"runs/{RUN}.json", run_record("succeeded"))
+    write_row(served, row(1))
 
 
 @pytest.mark.parametrize("words", [["ls"], ["status", RUN]], ids=["ls", "status"])

@@ -1,14 +1,6 @@
 """The context of a test that writes what its verbs read."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from tests.client.served import served_context
+from tests.fixtures import fixture_of
 
-import pytest
-
-from tests.client.served import Served, served_context
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with served_context(tmp_path) as served:
-        yield served
+served = fixture_of(served_context, scope="function")

@@ -1,11 +1,15 @@
 """Runs with a log, on real storage and logging servers."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import requests
 
-from tests.client.served import Served, run_record
+from tests.client.served import Served, run_record, served_context
+from trainstack import logging
 
 NOW = datetime.now(UTC)
 
@@ -50,6 +54,14 @@ def point_to(served: Served, logging_url: str) -> None:
     variables = served.folder / ".trainmaster/stack.env"
     kept = [line for line in variables.read_text().splitlines() if "LOGGING" not in line]
     variables.write_text("\n".join([*kept, f"export LOGGING_EMULATOR_HOST={logging_url}"]))
+
+
+@contextmanager
+def logged_context(folder: Path, **more: Any) -> Iterator[Logged]:  # Any: options of served_context
+    """A served context that has a logging service; `more` as in `served_context`."""
+    with served_context(folder, **more) as served, logging.serve(folder / "logging") as url:
+        point_to(served, url)
+        yield Logged(served, url)
 
 
 def now_s() -> float:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.command import Done, trainmaster
+from tests.fixtures import fixture_of
 from tests.ready_stack import announce
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import context_of_stack
@@ -99,3 +101,7 @@ def deployment() -> dict[str, Any]:  # Any: a JSON document
 
 
 BUCKETS = ("inbox", "ledger", "models", "champions", "data")
+
+
+served_once = partial(fixture_of, served_context)
+"""Makes what a function writes to a served context the module's fixture of it."""

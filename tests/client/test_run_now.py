@@ -1,17 +1,17 @@
 """A live run says how far it is, when it will end, and what that means for its timeout and its cost."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.cli.runs.records import run_of, running
-from tests.client.logged import Logged, point_to
-from tests.client.served import no_jobs, run_record, served_context
+from tests.client.logged import Logged, logged_context
+from tests.client.served import no_jobs, run_record
 from tests.client.test_lanes import line
 from tests.core.shipped import assert_valid
+from tests.fixtures import fixture_of
 from tests.narrowing import instance_of, present
 from trainmaster.client.clients import Clients
 from trainmaster.client.context import context_of_state
@@ -21,17 +21,12 @@ from trainmaster.client.shown.run_lines import progress_facts, result_facts
 from trainmaster.client.watch.now import with_progress
 from trainmaster.client.watch.sighting import RunWatch
 from trainmaster.orchestrator.core.documents.codec import encoded
-from trainstack import logging
 
 RUN = "cassava-20260301t120000-eb46bb303f"
 BEGAN = datetime(2026, 11, 23, 3, tzinfo=UTC)
 
 
-@pytest.fixture
-def logged(tmp_path: Path) -> Iterator[Logged]:
-    with served_context(tmp_path) as served, logging.serve(tmp_path / "logging") as url:
-        point_to(served, url)
-        yield Logged(served, url)
+logged = fixture_of(logged_context, scope="function")
 
 
 def test_status_has_the_progress_that_the_log_reports_now(logged: Logged) -> None:
@@ -97,13 +92,8 @@ def test_without_a_pace_only_the_share_is_known_and_an_ended_run_has_none() -> N
 
 
 def test_a_run_that_waits_for_its_next_job_shows_no_times_of_the_one_before(tmp_path: Path) -> None:
-    with (
-        no_jobs() as vertex_url,
-        served_context(tmp_path, VERTEX_EMULATOR_HOST=vertex_url) as served,
-        logging.serve(tmp_path / "logging") as url,
-    ):
-        point_to(served, url)
-        logged = Logged(served, url)
+    with no_jobs() as vertex_url, logged_context(tmp_path, VERTEX_EMULATOR_HOST=vertex_url) as logged:
+        served = logged.served
         with Clients(present(context_of_state(served.folder / ".trainmaster"))) as clients:
             logged.record(RUN, job_id="1")
             run = read_run(clients, RUN)

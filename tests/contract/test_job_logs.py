@@ -11,6 +11,7 @@ import pytest
 
 from tests.contract.proxy import Proxy, ProxyFault, proxy_to
 from tests.contract.world import PROJECT, START
+from tests.fixtures import fixture_of
 from tests.memory import ManualClock, MemoryJobLogs
 from trainmaster.orchestrator.adapters import cloud_logging
 from trainmaster.orchestrator.adapters.cloud_logging import CloudJobLogs
@@ -23,10 +24,7 @@ LIST = "POST /v2/entries:list"
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="module")
-def logging_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with logging.serve(tmp_path_factory.mktemp("logging"), None) as url:
-        yield url
+logging_url = fixture_of(logging.serve)
 
 
 @pytest.fixture

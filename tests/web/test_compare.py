@@ -3,7 +3,6 @@
 import html
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from httpx import Client as Browser
 
 from tests.client.mirrored import mirror
-from tests.client.served import Served, run_record, served_context
+from tests.client.served import Served, run_record, served_context, served_once
 from tests.contract.retraining import SMALL
 from tests.contract.world import World
 from tests.web.consoles import console_of
@@ -26,17 +25,15 @@ def record(run_id: str, **request: Any) -> dict[str, Any]:  # Any: a JSON docume
     return document
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served")) as served:
-        changes: tuple[dict[str, Any], ...] = (
-            {"args": ["--lr=0.1"]},
-            {"args": ["--lr=0.01"]},
-            {"labels": {"team": "vision"}},
-        )
-        for run_id, change in zip(IDS, changes, strict=True):
-            served.write("ledger", f"runs/{run_id}.json", record(run_id, **change))
-        yield served
+@served_once
+def served(served: Served) -> None:
+    changes: tuple[dict[str, Any], ...] = (
+        {"args": ["--lr=0.1"]},
+        {"args": ["--lr=0.01"]},
+        {"labels": {"team": "vision"}},
+    )
+    for run_id, change in zip(IDS, changes, strict=True):
+        served.write("ledger", f"runs/{run_id}.json", record(run_id, **change))
 
 
 def address(*ids: str, more: str = "") -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from httpx import Client as Browser
 
-from tests.client.runs.rows import START, row, write_row
+from tests.client.runs.rows import START, row, write_rows
 from tests.client.served import Served, served_context
 from tests.core.shipped import assert_valid
 from tests.fixtures import fixture_of
@@ -34,7 +34,7 @@ ROWS = [
 ]
 
 
-served = fixture_of(served_context, lambda served: [write_row(served, each) for each in ROWS])
+served = fixture_of(served_context, lambda served: write_rows(served, ROWS))
 
 
 @pytest.mark.parametrize(

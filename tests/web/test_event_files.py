@@ -3,7 +3,6 @@
 import io
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2  # type:
 from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]  # has no types
 
 from tests.client.served import PROJECT, Served, served_context
+from tests.fixtures import fixture_of
 from trainmaster.client.watch.curves import Point
 from trainmaster.web.pages.run import event_files as module
 from trainmaster.web.pages.run.event_files import EventFiles
@@ -26,10 +26,7 @@ model.fit(x, x[:, :1], epochs=3, validation_split=0.5, callbacks=[board])
 """
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with served_context(tmp_path) as found:
-        yield found
+served = fixture_of(served_context, scope="function")
 
 
 def reader(served: Served) -> EventFiles:

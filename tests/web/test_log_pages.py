@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from tests.client.logged import Logged
-from tests.client.served import served_context
+from tests.client.logged import Logged, logged_context
 from tests.client.test_lanes import line
+from tests.fixtures import fixture_of
 from trainmaster.client.clients import Clients
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.find import Run, read_run
@@ -15,7 +16,6 @@ from trainmaster.client.logs.line import LINE_MAX_CHARS, shortened_line
 from trainmaster.client.logs.read import Selection
 from trainmaster.client.terminal import visible
 from trainmaster.web.pages.run.log_pages import PAGE_LINES, cursor_of, parse_cursor, read_page, tail_page
-from trainstack import logging
 
 LINES = 25
 
@@ -52,18 +52,14 @@ def test_what_cannot_be_seen_is_shown_as_an_escape(text: str, shown: str) -> Non
     assert visible(text) == shown
 
 
-@pytest.fixture(scope="module")
-def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
-    folder = tmp_path_factory.mktemp("paged")
-    with served_context(folder) as served, logging.serve(folder / "logging") as url:
-        log = Logged(served, url)
-        log.record("paged", job_id="1")
-        for number in range(LINES):
-            # five lines a second, so that pages end among lines of one time
-            replica = f"workerpool{number % 2}-0"
-            log.write("1", number // 5, replica, textPayload=f"line {number}", insertId=f"id-{number:03}")
-        log.write("1", 9, "workerpool0-0", jsonPayload={"message": 'Lost the PEER "x"', "peer": "10.0.0.1"})
-        yield log
+@partial(fixture_of, logged_context)
+def logged(log: Logged) -> None:
+    log.record("paged", job_id="1")
+    for number in range(LINES):
+        # five lines a second, so that pages end among lines of one time
+        replica = f"workerpool{number % 2}-0"
+        log.write("1", number // 5, replica, textPayload=f"line {number}", insertId=f"id-{number:03}")
+    log.write("1", 9, "workerpool0-0", jsonPayload={"message": 'Lost the PEER "x"', "peer": "10.0.0.1"})
 
 
 @pytest.fixture

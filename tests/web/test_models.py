@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from httpx import Client as Browser
 from tests.client.answering import answering, served_functions
 from tests.client.rule_documents import example
 from tests.client.runs.rows import row, write_row
-from tests.client.served import PROJECT, Served, run_record, served_context
+from tests.client.served import PROJECT, Served, run_record, served_once
 from tests.core.shipped import assert_valid
 from tests.web.consoles import console_of, form
 
@@ -28,32 +27,28 @@ def champion(**changes: Any) -> dict[str, Any]:  # Any: a JSON document
     return document | changes
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served")) as served:
-        listing = json.dumps(FILES)
-        files_uri = f"gs://{PROJECT}-ledger/model_files/b.json"
-        served.write("ledger", "model_files/b.json", FILES)
-        found = champion()
-        found["current"]["lineage"] |= {
-            "files_uri": files_uri,
-            "files_sha256": hashlib.sha256(listing.encode()).hexdigest(),
-            "rule_id": "nightly",
-            "firing": 3,
-        }
-        served.write("ledger", "champions/cassava-resnet50.json", found)
-        served.write("ledger", "champions/vision/leaves.json", champion(model_name="leaves", team="vision"))
-        served.write("ledger", "champions/damaged.json", {"schema": "champion.v1"})
-        for run_id, accuracy in ((B, 0.8), (C, 0.75)):
-            document = run_record(run_id=run_id)
-            document["model"]["metrics"] = {"accuracy": accuracy, "loss": 0.25}
-            document["source"] |= {
-                "firing_values": {"data.count": "161", "data.newest_uri": "gs://data/9.jpg"}
-            }
-            served.write("ledger", f"runs/{run_id}.json", document)
-        write_row(served, row(1, model_name="cassava-resnet50"))
-        write_row(served, row(2, model_name="other"))
-        yield served
+@served_once
+def served(served: Served) -> None:
+    listing = json.dumps(FILES)
+    files_uri = f"gs://{PROJECT}-ledger/model_files/b.json"
+    served.write("ledger", "model_files/b.json", FILES)
+    found = champion()
+    found["current"]["lineage"] |= {
+        "files_uri": files_uri,
+        "files_sha256": hashlib.sha256(listing.encode()).hexdigest(),
+        "rule_id": "nightly",
+        "firing": 3,
+    }
+    served.write("ledger", "champions/cassava-resnet50.json", found)
+    served.write("ledger", "champions/vision/leaves.json", champion(model_name="leaves", team="vision"))
+    served.write("ledger", "champions/damaged.json", {"schema": "champion.v1"})
+    for run_id, accuracy in ((B, 0.8), (C, 0.75)):
+        document = run_record(run_id=run_id)
+        document["model"]["metrics"] = {"accuracy": accuracy, "loss": 0.25}
+        document["source"] |= {"firing_values": {"data.count": "161", "data.newest_uri": "gs://data/9.jpg"}}
+        served.write("ledger", f"runs/{run_id}.json", document)
+    write_row(served, row(1, model_name="cassava-resnet50"))
+    write_row(served, row(2, model_name="other"))
 
 
 def test_the_list_has_each_champion_with_its_metric_and_the_latest_verdict(browser: Browser) -> None:

@@ -1,7 +1,6 @@
 """The page of the queue, with what the flows wrote: runs that wait for a limit and for room."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,7 +9,7 @@ from httpx import Client as Browser
 
 from tests.client.mirrored import mirror, queueing_world
 from tests.client.rule_documents import example
-from tests.client.served import Served, served_context
+from tests.client.served import Served, served_context, served_once
 from tests.contract.test_retries import lose, retried
 from tests.contract.world import World
 from tests.core.shipped import assert_valid
@@ -19,12 +18,10 @@ from tests.web.consoles import console_of
 DEPLOYMENT: dict[str, Any] = example("deployment.v1.us_central1")
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served")) as served:
-        mirror(queueing_world(), served)
-        served.write("ledger", "deployment.json", _capped(jobs=4, runs_per_hour=0))
-        yield served
+@served_once
+def served(served: Served) -> None:
+    mirror(queueing_world(), served)
+    served.write("ledger", "deployment.json", _capped(jobs=4, runs_per_hour=0))
 
 
 def _capped(*, jobs: int, runs_per_hour: int) -> dict[str, Any]:  # Any: a JSON document

@@ -1,7 +1,6 @@
 """The pages of rules: how much of each condition is met, why a rule does not fire, where its file is faulty."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from httpx import Client as Browser
 from tests.client.answering import answering, answering_rule, served_functions
 from tests.client.rule_documents import example, write_rules
 from tests.client.runs.rows import row, write_row
-from tests.client.served import Served, run_record, served_context
+from tests.client.served import Served, run_record, served_context, served_once
 from tests.contract.retraining import RuleWorld
 from tests.contract.world import LEDGER
 from tests.web.consoles import console_of, form
@@ -31,14 +30,12 @@ request:
 WEEKLY = b"# every Monday\nwhen: [{manual: {}}]\n"
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served")) as served:
-        write_rules(served)
-        refuse(served, "rules/faulty.yaml", FAULTY)
-        refuse(served, "rules/empty.yaml", b"# nothing\n")
-        refuse(served, f"rules/{HOSTILE}.yaml", FAULTY)
-        yield served
+@served_once
+def served(served: Served) -> None:
+    write_rules(served)
+    refuse(served, "rules/faulty.yaml", FAULTY)
+    refuse(served, "rules/empty.yaml", b"# nothing\n")
+    refuse(served, f"rules/{HOSTILE}.yaml", FAULTY)
 
 
 def refuse(served: Served, name: str, content: bytes) -> None:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import httpx
@@ -12,16 +13,16 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.cli.runs.records import rejected, run_of, waiting
-from tests.client.logged import Logged, point_to, progress
-from tests.client.served import no_jobs, run_record, served_context
+from tests.client.logged import Logged, logged_context, progress
+from tests.client.served import no_jobs, run_record
 from tests.core.shipped import assert_valid
+from tests.fixtures import fixture_of
 from tests.web.consoles import console_of
 from trainmaster.client.clients import Clients
 from trainmaster.client.find import Run
 from trainmaster.client.submission.terms import schema
 from trainmaster.client.watch.timeline import RunStage
 from trainmaster.web.pages.run.drawings import stage_rows, steady_time
-from trainstack import logging
 from trainstack.http import in_thread, serving
 from trainstack.monitoring.api import application
 from trainstack.monitoring.samples import CPU, Point, Samples, SeriesKey
@@ -44,16 +45,6 @@ FAILED, REJECTED, WAITING = (
 
 
 @pytest.fixture(scope="module")
-def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
-    folder = tmp_path_factory.mktemp("pages")
-    with served_context(folder) as served, logging.serve(folder / "logging") as url:
-        log = Logged(served, url)
-        point_to(served, url)
-        write_runs(log)
-        yield log
-
-
-@pytest.fixture(scope="module")
 def browser(logged: Logged) -> Iterator[Browser]:
     samples = Samples(2.0)
     for number in range(10):
@@ -66,7 +57,8 @@ def browser(logged: Logged) -> Iterator[Browser]:
             yield browser
 
 
-def write_runs(log: Logged) -> None:
+@partial(fixture_of, logged_context)
+def logged(log: Logged) -> None:
     log.record("trains", job_id="1")
     for number in range(LINES):
         log.write("1", number / 10, "workerpool0-0", textPayload=f"line {number}")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from httpx import Client as Browser
 
-from tests.client.logged import NOW, Logged, point_to, progress
-from tests.client.runs.rows import START, row, write_row
+from tests.client.logged import NOW, logged_context, progress
+from tests.client.runs.rows import START, row, write_row, write_rows
 from tests.client.served import Served, served_context
 from tests.core.shipped import assert_valid
 from tests.fixtures import fixture_of
@@ -21,7 +21,6 @@ from trainmaster.orchestrator.core.job_names import JobKind
 from trainmaster.orchestrator.core.runs.job import Queued
 from trainmaster.orchestrator.core.runs.states import RunState
 from trainmaster.web.pages import runs as page_of_runs
-from trainstack import logging
 
 HOSTILE = """</td><script>alert('x')</script>" onload="y" \u202ereversed"""
 ROWS = [
@@ -52,7 +51,7 @@ ROWS = [
 ]
 
 
-served = fixture_of(served_context, lambda served: [write_row(served, each) for each in ROWS])
+served = fixture_of(served_context, lambda served: write_rows(served, ROWS))
 
 
 def rows_of(page: str) -> list[str]:
@@ -111,9 +110,8 @@ def test_lists_have_the_percentage_of_what_trains_and_the_last_metrics_of_what_w
     tmp_path: Path,
 ) -> None:
     """A tuning has neither: its trials have. Metrics on record count more."""
-    with served_context(tmp_path) as served, logging.serve(tmp_path / "logging") as url:
-        point_to(served, url)
-        logged = Logged(served, url)
+    with logged_context(tmp_path) as logged:
+        served = logged.served
         kinds = {6: JobKind.CUSTOM, 7: JobKind.CUSTOM, 8: JobKind.TUNING}
         for number, kind in kinds.items():
             job: dict[str, Any] = {"job_kind": kind, "job_id": str(number)}
@@ -129,7 +127,7 @@ def test_lists_have_the_percentage_of_what_trains_and_the_last_metrics_of_what_w
             )
             write_row(served, replace(cancelled, created_at=NOW - timedelta(hours=1)))
             logged.write(str(number), number, "workerpool0-0", **progress(number))
-        with console_over(lambda: replace(served.clients.context, logging_host=url)) as browser:
+        with console_over(lambda: replace(served.clients.context, logging_host=logged.url)) as browser:
             document = browser.get("/api/v1/runs").json()
             page = rows_of(browser.get("/runs?sort=model").text)
         table = served.trainmaster("ls").out

@@ -3,17 +3,16 @@
 import json
 import re
 import threading
-from collections.abc import Iterator
 
 import pytest
 
-from tests.client.logged import Logged, point_to, progress, stamp
-from tests.client.served import run_record, served_context
+from tests.client.logged import Logged, logged_context, progress, stamp
+from tests.client.served import run_record
 from tests.client.test_lanes import line
 from tests.core.shipped import assert_valid
+from tests.fixtures import fixture_of
 from trainmaster.cli.logs.follow import left_out_hint
 from trainmaster.client.logs.read import LINES_MAX
-from trainstack import logging
 
 FOLLOW_UP = {
     "attempt": "a",
@@ -24,12 +23,7 @@ FOLLOW_UP = {
 }
 
 
-@pytest.fixture(scope="module")
-def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Logged]:
-    folder = tmp_path_factory.mktemp("logged")
-    with served_context(folder) as served, logging.serve(folder / "logging") as url:
-        point_to(served, url)
-        yield Logged(served, url)
+logged = fixture_of(logged_context)
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
@@ -130,12 +128,8 @@ def test_the_repair_of_an_empty_file_speaks_of_a_rule(served: Served) -> None:
     assert "request" not in done.err
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[Served]:
-    """A context whose rules a test changes."""
-    with served_context(tmp_path, publishes=True) as served:
-        write_rules(served)
-        yield served
+own = fixture_of(served_context, write_rules, scope="function", publishes=True)
+"""A context whose rules a test changes."""
 
 
 def applied(served: Served, text: str, file: str = "weekly.yaml", **answer: Any) -> Done:

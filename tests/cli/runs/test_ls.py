@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.cli.screens import assert_screen
-from tests.client.runs.rows import START, row, write_row
+from tests.client.runs.rows import START, row, write_row, write_rows
 from tests.client.served import Served, served_context
 from tests.core.shipped import assert_valid
 from tests.fixtures import fixture_of
@@ -48,7 +48,7 @@ ROWS = [
 ]
 
 
-served = fixture_of(served_context, lambda served: [write_row(served, each) for each in ROWS])
+served = fixture_of(served_context, lambda served: write_rows(served, ROWS))
 
 
 @pytest.mark.parametrize("width", [None, 80, 60])

@@ -13,7 +13,7 @@ from tests.cli.runs.records import NOW, RUNS, run_of
 from tests.cli.screens import assert_screen
 from tests.client.rule_documents import example
 from tests.client.runs.rows import row, write_row
-from tests.client.served import PROJECT, Served, run_record, served_context
+from tests.client.served import PROJECT, Served, run_record, served_context, served_once
 from trainmaster.cli.table import fact_lines
 from trainmaster.client.shown.run_screen import drop_facts, next_commands, run_facts
 from trainmaster.client.terminal import Fact
@@ -114,26 +114,24 @@ def test_a_refused_rule_shows_its_faults_with_their_lines() -> None:
     assert_screen("status.refused_rule", text_of(drop_facts(status, "unused"), 80))
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served")) as served:
-        served.write("ledger", f"runs/{RUN}.json", run_record("failed"))
-        drop = {
-            "schema": "drop_status.v1",
-            "state": "failed",
-            "run_id": RUN,
-            "dropped_name": "requests/cassava.yaml",
-        }
-        served.write("ledger", "status/requests/cassava.yaml.json", drop)
-        served.write("ledger", "status/messages/4711.json", {**drop, "message_id": "4711"})
-        served.write("ledger", "status/keys/nightly-7.json", {**drop, "idempotency_key": "nightly-7"})
-        served.write("ledger", "status/requests/late.yaml.json", example("drop_status.v1.retrying"))
-        served.write("ledger", "runs/damaged.json", {"schema": "run_record.v2", "run_id": "damaged"})
-        served.write("ledger", "runs/old.json", {"schema": "run_record.v1"})
-        write_row(served, row(1, model_name="cassava"))
-        (served.folder / "drafts").mkdir()
-        (served.folder / "drafts/cassava.yaml").touch()
-        yield served
+@served_once
+def served(served: Served) -> None:
+    served.write("ledger", f"runs/{RUN}.json", run_record("failed"))
+    drop = {
+        "schema": "drop_status.v1",
+        "state": "failed",
+        "run_id": RUN,
+        "dropped_name": "requests/cassava.yaml",
+    }
+    served.write("ledger", "status/requests/cassava.yaml.json", drop)
+    served.write("ledger", "status/messages/4711.json", {**drop, "message_id": "4711"})
+    served.write("ledger", "status/keys/nightly-7.json", {**drop, "idempotency_key": "nightly-7"})
+    served.write("ledger", "status/requests/late.yaml.json", example("drop_status.v1.retrying"))
+    served.write("ledger", "runs/damaged.json", {"schema": "run_record.v2", "run_id": "damaged"})
+    served.write("ledger", "runs/old.json", {"schema": "run_record.v1"})
+    write_row(served, row(1, model_name="cassava"))
+    (served.folder / "drafts").mkdir()
+    (served.folder / "drafts/cassava.yaml").touch()
 
 
 @pytest.mark.parametrize(

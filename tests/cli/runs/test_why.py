@@ -1,7 +1,6 @@
 """`trainmaster why`, on a real storage server, with what the flows wrote."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,9 +14,9 @@ from google.cloud.aiplatform_v1.types import CustomJob
 from tests.cli.runs.records import NOW, RUNS
 from tests.cli.screens import assert_screen
 from tests.cli.test_pools import a_context
-from tests.client.logged import Logged, point_to
+from tests.client.logged import logged_context
 from tests.client.rule_documents import example
-from tests.client.served import PROJECT, Served, run_record, served_context
+from tests.client.served import PROJECT, Served, run_record, served_once
 from tests.contract.test_retries import lose, priced_world, retried
 from tests.core.shipped import assert_valid
 from tests.narrowing import present
@@ -35,7 +34,6 @@ from trainmaster.orchestrator.core.runs.end import ChampionVerdict
 from trainmaster.orchestrator.core.runs.job import JobState
 from trainmaster.orchestrator.core.runs.record import RunRecord
 from trainmaster.orchestrator.core.runs.states import RunState
-from trainstack import logging
 
 RUN = "cassava-20260301t120000-eb46bb303f"
 CHAMPION = "b-20260301t121100-6024327c9f"
@@ -162,17 +160,13 @@ def test_each_lost_or_moved_job_has_its_own_line_with_what_followed() -> None:
     assert clouds == [lines[0], console_uri(queued), lines[1], console_uri(lost.name)]
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served_context(tmp_path_factory.mktemp("served")) as served:
-        served.write("ledger", f"runs/{RUN}.json", run_record("failed"))
-        served.write(
-            "ledger", f"runs/{CHAMPION}.json", run_record("succeeded", run_id=CHAMPION, source=FIRING)
-        )
-        champion = example("champion.v1.promoted")
-        served.write("ledger", "champions/cassava-resnet50.json", champion)
-        served.write("ledger", "champions/orphan.json", {**champion, "current": champion["history"][0]})
-        yield served
+@served_once
+def served(served: Served) -> None:
+    served.write("ledger", f"runs/{RUN}.json", run_record("failed"))
+    served.write("ledger", f"runs/{CHAMPION}.json", run_record("succeeded", run_id=CHAMPION, source=FIRING))
+    champion = example("champion.v1.promoted")
+    served.write("ledger", "champions/cassava-resnet50.json", champion)
+    served.write("ledger", "champions/orphan.json", {**champion, "current": champion["history"][0]})
 
 
 def test_a_champion_leads_back_to_the_last_object_that_it_learned_from(served: Served) -> None:
@@ -215,13 +209,11 @@ def failed_without_lines(run_id: str) -> dict[str, Any]:
 
 
 def test_a_failure_without_lines_on_record_shows_the_end_of_the_log(tmp_path: Path) -> None:
-    with served_context(tmp_path) as served, logging.serve(tmp_path / "logging") as url:
-        point_to(served, url)
-        served.write("ledger", "runs/broken.json", failed_without_lines("broken"))
-        logged = Logged(served, url)
+    with logged_context(tmp_path) as logged:
+        logged.served.write("ledger", "runs/broken.json", failed_without_lines("broken"))
         logged.write("1000", 1, "workerpool0-0", textPayload="from another replica")
         logged.write("1000", 2, "workerpool1-0", textPayload="MemoryError: 12 GB")
-        done = served.trainmaster("why", "broken")
+        done = logged.served.trainmaster("why", "broken")
     assert done.status == 0
     assert "last lines   of workerpool1-0:\n             MemoryError: 12 GB\n" in done.out
     assert "from another replica" not in done.out

@@ -1,12 +1,10 @@
 """An order is published once under its own key, and followed to its outcome, on real Pub/Sub and storage servers."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.client.answering import Functions, answering, served_functions
 from tests.client.rule_documents import example, write_rules
+from tests.fixtures import fixture_of
 from trainmaster.client.errors import ClientRefused, TimedOut
 from trainmaster.client.rules.champions import approve
 from trainmaster.client.rules.changing import RuleRemoved, fire_rule
@@ -17,10 +15,7 @@ from trainmaster.orchestrator.core.names import run_id_of_key
 ORDER = {"fire": {"rule": "nightly"}}
 
 
-@pytest.fixture
-def functions(tmp_path: Path) -> Iterator[Functions]:
-    with served_functions(tmp_path) as functions:
-        yield functions
+functions = fixture_of(served_functions, scope="function")
 
 
 def test_a_carried_out_order_returns_its_id_and_status(functions: Functions) -> None:

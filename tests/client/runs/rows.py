@@ -1,6 +1,6 @@
 """Rows of the index on a storage server."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,6 +24,11 @@ def row(
 
 def write_row(served: Served, row: IndexRow) -> None:
     write_index_object(served, index_object(row.created_at, row.run_id), row_metadata(row))
+
+
+def write_rows(served: Served, rows: Iterable[IndexRow]) -> None:
+    for each in rows:
+        write_row(served, each)
 
 
 def write_index_object(served: Served, name: str, metadata: Mapping[str, str]) -> None:

@@ -1,14 +1,13 @@
 """Lists of runs, on a real storage server: what matches, what it costs, and how a list continues."""
 
 import dataclasses
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.client.runs.rows import START, row, write_index_object, write_row
-from tests.client.served import Served, served_context
+from tests.client.served import Served, served_context, served_once
 from tests.core.shipped import assert_valid
 from tests.narrowing import present
 from trainmaster.client.runs import listing
@@ -29,22 +28,20 @@ SCHEMA = schema("run_list.v1")
 RUNS = 12
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+@served_once
+def served(served: Served) -> None:
     """Twelve runs, a minute apart: every third failed, every fourth of another model; and two other objects."""
-    with served_context(tmp_path_factory.mktemp("served")) as served:
-        for number in range(RUNS):
-            state = RunState.FAILED if number % 3 == 0 else RunState.SUCCEEDED
-            model = "flowers-large" if number % 4 == 0 else "cassava"
-            sender = {"sent_by": "Anna@example.com"} if number % 5 == 0 else {}
-            sender |= {"commit": "04889a2c"} if number == 5 else {}
-            labels = {"team": f"t{number % 2}"}
-            write_row(served, row(number, state=state, model_name=model, labels=labels, **sender))
-        write_index_object(served, "index/unknown", {})
-        write_index_object(
-            served, index_object(START - timedelta(days=1), "of-another-version"), {"state": "lost"}
-        )
-        yield served
+    for number in range(RUNS):
+        state = RunState.FAILED if number % 3 == 0 else RunState.SUCCEEDED
+        model = "flowers-large" if number % 4 == 0 else "cassava"
+        sender = {"sent_by": "Anna@example.com"} if number % 5 == 0 else {}
+        sender |= {"commit": "04889a2c"} if number == 5 else {}
+        labels = {"team": f"t{number % 2}"}
+        write_row(served, row(number, state=state, model_name=model, labels=labels, **sender))
+    write_index_object(served, "index/unknown", {})
+    write_index_object(
+        served, index_object(START - timedelta(days=1), "of-another-version"), {"state": "lost"}
+    )
 
 
 def listed(served: Served, filters: Filters) -> list[int]:

@@ -1,14 +1,13 @@
 """Uploading requests whose names others use too, on a real storage server; a thread records them as the service does."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from tests.client.recording import service, status
 from tests.client.served import Served, deployment, run_record, served_context
 from tests.client.submission.test_examination import TERMS
+from tests.fixtures import fixture_of
 from trainmaster.client.clients import Clients
 from trainmaster.client.errors import TimedOut
 from trainmaster.client.submission.examination import Examination
@@ -20,10 +19,7 @@ from trainmaster.orchestrator.core.requests.incoming import run_id_of_message_ke
 SUBMITTERS = 6
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with served_context(tmp_path, publishes=True) as served:
-        yield served
+served = fixture_of(served_context, scope="function", publishes=True)
 
 
 def request(text: str, name: str = "requests/request.yaml") -> Examination:

@@ -4,11 +4,11 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.fixtures import fixture_of
 from tests.judges.events import event_faults
 from trainstack.events.backoff import Backoff
 from trainstack.events.clients import PubsubClients, clients_of
@@ -57,10 +57,7 @@ class Recorder:
 Deliver = Callable[[Function, Recorder], AbstractContextManager[None]]
 
 
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[str]:
-    with serve(tmp_path / "pubsub") as address:
-        yield address
+host = fixture_of(serve, scope="function")
 
 
 @pytest.fixture

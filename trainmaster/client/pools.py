@@ -8,8 +8,8 @@ from typing import Any
 
 from trainmaster.client.clients import Clients
 from trainmaster.client.deployment import read_deployment
-from trainmaster.client.encoding import Encoded
 from trainmaster.client.errors import ClientRefused, NotFound
+from trainmaster.client.records import Encoded
 from trainmaster.client.runs.costs import PoolCost
 from trainmaster.client.runs.listing import Filters
 from trainmaster.client.submission.terms import deployed_policy

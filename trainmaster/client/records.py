@@ -1,9 +1,9 @@
-"""Reads JSON documents of buckets, each up to a limit."""
+"""Values that are documents, and JSON documents of buckets, each read up to a limit."""
 
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.client.errors import NotFound
-from trainmaster.orchestrator.core.documents.codec import parse_json
+from trainmaster.orchestrator.core.documents.codec import encoded, parse_json
 from trainmaster.orchestrator.core.names import object_uri
 from trainmaster.orchestrator.core.sizes import MAX_BOOK_BYTES
 
@@ -14,6 +14,15 @@ DOCUMENT_MAX_BYTES = MAX_BOOK_BYTES
 """The rule book is the largest document of the ledger."""
 SILENCE_MAX_S, SHORT_SILENCE_MAX_S = 60.0, 10.0
 """How long one request waits for the next bytes; the shorter where the caller limits the repeats."""
+
+
+class Encoded:
+    """A dataclass whose fields are those of its document; one that is None is left out."""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        document: Any = encoded(self)
+        return dict(document)
 
 
 def read_bytes(

@@ -10,8 +10,8 @@ from trainmaster.client.clients import Clients
 from trainmaster.client.dead_letters.letter import Letter, NoSourceError, event_key
 from trainmaster.client.dead_letters.mailbox import AT_MOST, Mailbox
 from trainmaster.client.dead_letters.reasons import FunctionLine, Reasons
-from trainmaster.client.encoding import Encoded
 from trainmaster.client.errors import NotFound
+from trainmaster.client.records import Encoded
 from trainmaster.orchestrator.core.names import object_uri
 
 DEAD_LETTERS_SCHEMA = "dead_letters.v1"

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from trainmaster.client.clients import Clients
-from trainmaster.client.encoding import Encoded
 from trainmaster.client.errors import NotFound
 from trainmaster.client.find import read_document, read_run
 from trainmaster.client.plan.outlook import LimitNow, Outlook, limits_now, outlook
+from trainmaster.client.records import Encoded
 from trainmaster.client.runs.admission_objects import read_admission_objects
 from trainmaster.client.runs.listing import Filters, list_runs
 from trainmaster.client.submission.examination import Examination

@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from trainmaster.client.clients import Clients
-from trainmaster.client.encoding import Encoded
+from trainmaster.client.records import Encoded
 from trainmaster.client.runs.listing import SCANNED_MAX, Filters, list_runs
 from trainmaster.orchestrator.core.names import in_team
 from trainmaster.orchestrator.core.runs.index import IndexRow

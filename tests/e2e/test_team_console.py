@@ -137,9 +137,10 @@ def test_the_stand_in_signs_for_a_person_who_tries_it(stack: Project) -> None:
         assert (rebound.status_code, "found Host 'evil.example'" in rebound.text) == (403, True)
 
 
-def test_options_that_make_no_door_are_refused_together(stack: Project) -> None:
-    words = ["--context", f"local:{stack.state}", "--iap-audience", "console", "--as", "ada", "--write"]
+@pytest.mark.parametrize(("audience", "person"), [("console", "ada"), ("", "")])
+def test_options_that_make_no_door_are_refused_together(stack: Project, audience: str, person: str) -> None:
+    words = ["--context", f"local:{stack.state}", "--iap-audience", audience, "--as", person, "--write"]
     command = [sys.executable, "-m", "trainmaster", "web", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 4)
-    assert "found 'console'." in done.stderr
+    assert f"found {audience!r}." in done.stderr

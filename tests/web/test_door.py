@@ -20,10 +20,12 @@ from tests.client.rule_documents import example, write_rules
 from tests.client.served import Served, deployment, run_record, served_context
 from tests.web.consoles import TOKEN, browser_on, form
 from tests.web.routes import action_paths, api_paths, filled, page_paths
+from trainmaster.client.errors import ClientRefused
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
 from trainmaster.orchestrator.core.runs.sender import ACCOUNT_KEY
 from trainmaster.resources import ROOT
 from trainmaster.web.iap import ASSERTION, KEYS_KEPT_S, KEYS_MAX_BYTES, KEYS_PAUSE_S, IapDoor
+from trainmaster.web.people import rights_text
 from trainmaster.web.source import ConsoleSource
 from trainstack.http import in_thread, serving
 from trainstack.iam.iap import KEYS_PATH, IapSigner
@@ -111,6 +113,21 @@ def test_a_signed_request_shows_the_page_and_who_asks(team: Team) -> None:
         page = team.browser.get("/rules", headers=team.header(person))
         assert (page.status_code, person in page.text) == (200, True)
         assert ("read only" in page.text) is not may_act
+
+
+def test_the_command_says_what_the_person_may_change(tmp_path: Path) -> None:
+    with served_context(tmp_path, publishes=True) as served:
+        said = [rights_text(served.clients.context, ADA)]
+        served.write(
+            "ledger", DEPLOYMENT_OBJECT, {**deployment(), "policy": {**deployment()["policy"], **POLICY}}
+        )
+        said += [rights_text(served.clients.context, person) for person in (ADA, BOB, DOT, EVE)]
+        served.write("ledger", DEPLOYMENT_OBJECT, {**deployment(), "policy": {"console": {"people": ["a"]}}})
+        with pytest.raises(ClientRefused, match="people"):
+            rights_text(served.clients.context, ADA)
+    ends = [text.rpartition(": ")[2] for text in said]
+    nothing = "the policy's console.people does not name them."
+    assert ends == [nothing, "vision", "*", "nlp, vision", nothing]
 
 
 def with_claims(**changes: object) -> Callable[[Team], str]:

@@ -2,18 +2,16 @@
 
 import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
+from trainmaster.client.clients import Clients
+from trainmaster.client.context import Context
 from trainmaster.client.errors import ClientRefused
 from trainmaster.client.submission.terms import deployed_policy
 from trainmaster.orchestrator.core.policy.console import may_act
 from trainmaster.web.iap import Person
 from trainmaster.web.source import AnswerAge, ConsoleSource
-
-if TYPE_CHECKING:
-    from trainmaster.client.clients import Clients
 
 
 def person_of(request: Request) -> Person | None:
@@ -36,7 +34,18 @@ def teams_of(source: ConsoleSource, person: Person) -> frozenset[str]:
     return policy.console.teams_of(person.email, person.domain)
 
 
-def clients_for(source: ConsoleSource, person: Person, team: str | None) -> "Clients":
+def rights_text(context: Context, person: str) -> str:
+    """What the deployed policy lets the person of a stand-in change, in words. Raises: as `teams_of`."""
+    with Clients(context) as clients:
+        policy, _, _ = deployed_policy(clients)
+    if teams := sorted(policy.console.teams_of(person, person.rpartition("@")[2])):
+        return (
+            f"{person} may read all, and by the policy's console.people change what is of: {', '.join(teams)}"
+        )
+    return f"{person} may read all, and change nothing: the policy's console.people does not name them."
+
+
+def clients_for(source: ConsoleSource, person: Person, team: str | None) -> Clients:
     """As `Ask.clients_of`: what they send names the person, and goes into the folders of this team."""
     if not may_act(teams_of(source, person), team):
         what = f"the team {team}" if team is not None else "what belongs to no team"

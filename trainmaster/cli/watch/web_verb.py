@@ -21,6 +21,7 @@ TOKEN_VARIABLE, TOKEN_MIN_CHARS = "TRAINMASTER_CONSOLE_TOKEN", 24
 LOOPBACK, ANY = "127.0.0.1", "0.0.0.0"  # noqa: S104 - Cloud Run's front end alone reaches the container
 AUDIENCE = "/projects/NUMBER/locations/REGION/services/NAME"
 _AUDIENCE = re.compile(r"/projects/[0-9]+/locations/[a-z0-9-]+/services/[a-z0-9-]+")
+_ADDRESS = re.compile(r"[!-?A-~]+@[!-?A-~]+")
 _TOKEN = re.compile(rf"[A-Za-z0-9_-]{{{TOKEN_MIN_CHARS},200}}")
 
 
@@ -57,6 +58,10 @@ def web(*, context: str | None, port: int, write: bool, listener: int | None, **
         is_secret = _is_deployed(context_of(context, changes=write))
         opened = _open_socket(port, ANY if team["audience"] else LOOPBACK)
     door = _door(opened, **team, is_deployed=is_secret, write=write)
+    if team["person"]:
+        from trainmaster.web.people import rights_text
+
+        rights = rights_text(context_of(context), team["person"])
 
     def choose() -> Context:
         try:
@@ -73,7 +78,7 @@ def web(*, context: str | None, port: int, write: bool, listener: int | None, **
         if listener is None:  # else `up` has printed the address
             click.echo(f"The console: {address}")
         if team["person"]:
-            talk(f"{team['person']} may change what console.people in the policy allows, and read the rest.")
+            talk(rights)
 
     # The server sends itself the signal that ended it once more, after its cleanup.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -119,11 +124,11 @@ def _door(
     from trainstack.iam.iap import KEYS_PATH, LOCAL_AUDIENCE, IapStandIn
 
     faults = []
-    if not _AUDIENCE.fullmatch(audience or LOCAL_AUDIENCE):
+    if not _AUDIENCE.fullmatch(LOCAL_AUDIENCE if audience is None else audience):
         faults.append(f"--iap-audience: expected {AUDIENCE}, found {audience!r}.")
-    if "@" not in (person or "@"):
+    if person is not None and not _ADDRESS.fullmatch(person):
         faults.append(f"--as: expected an address, such as ada@example.com, found {person!r}.")
-    if person and (audience or is_deployed):
+    if person is not None and (audience is not None or is_deployed):
         faults.append("--as: it is for a local stack, and without --iap-audience.")
     if write:
         faults.append("--write: leave it out; the policy's console.people says who may change what.")

@@ -259,8 +259,11 @@ def own_state(directory: Path, settings: Path) -> Path | None:
 
 
 def _known_states(settings: Path) -> list[Path]:
-    registered = {_registered_state(entry) for entry in sorted((settings / "stacks").glob("*"))[:STACKS_MAX]}
-    return sorted(entry for entry in registered if entry is not None)
+    try:
+        entries = sorted((settings / "stacks").glob("*"))[:STACKS_MAX]
+    except OSError:  # a folder that may not be read, or a name that is too long, has no stacks
+        return []
+    return sorted({state for entry in entries if (state := _registered_state(entry)) is not None})
 
 
 def _is_ready(state: Path) -> bool:

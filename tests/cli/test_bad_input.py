@@ -16,6 +16,7 @@ ERROR_LINES_MAX = 4
 NEEDS_NO_CONTEXT = {"check", "plan"}
 """Outside any context they use the project of a new local stack, or that of the examples."""
 NEEDS_NO_SERVICE = {"check"}
+WHOLE = "model_name: own\nscript: {file: train.py}\ncluster: {chief: {machine: n1-standard-4}}\n"
 
 
 def leaves(
@@ -145,6 +146,42 @@ def test_an_unknown_name_is_not_found_and_the_error_names_the_next_command(serve
     assert_refused(done, ExitStatus.NOT_FOUND, "nothing-has-this-name", "trainmaster ")
     for bucket in BUCKETS:
         assert not list(served.clients.storage.list_blobs(f"{PROJECT}-{bucket}"))
+
+
+ODD: dict[str, tuple[str, ...]] = {
+    "an empty file": ("submit", ""),
+    "an empty file of a plan": ("plan", ""),
+    "an empty machine": ("submit", "whole.yaml", "--machine", ""),
+    "an empty GPU": ("submit", "whole.yaml", "--gpu", ""),
+    "an empty name": ("submit", "whole.yaml", "--name", ""),
+    "a key that is not UTF-8": ("submit", "whole.yaml", "--key", "\udcff"),
+    "a value that is not UTF-8": ("submit", "whole.yaml", "--set", "env.A=\udcff"),
+    "an argument that is not UTF-8": ("submit", "whole.yaml", "--", "\udcff"),
+    "a script that is a folder elsewhere": ("submit", "whole.yaml", "--set", "script.file=/usr"),
+    "a script with too long a name": ("submit", "whole.yaml", "--set", f"script.file={'x' * 300}"),
+    "the session as a label": ("mcp", "--label", "session=other"),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_an_odd_value_is_wrong_usage_and_nothing_is_sent(deployed: Served, case: str) -> None:
+    assert_refused(deployed.trainmaster(*ODD[case]), ExitStatus.USAGE)
+    for bucket in ("inbox", "data"):
+        assert not list(deployed.clients.storage.list_blobs(f"{PROJECT}-{bucket}"))
+
+
+@pytest.fixture(scope="module")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served_context(tmp_path_factory.mktemp("deployed"), publishes=True) as served:
+        (served.folder / "whole.yaml").write_text(WHOLE)
+        (served.folder / "train.py").write_text("print('trains')\n")
+        yield served
+
+
+@pytest.mark.parametrize("settings", ["x" * 300, "file/below"])
+def test_settings_that_cannot_be_read_are_those_of_a_new_user(folder: Path, settings: str) -> None:
+    done = trainmaster("ls", cwd=folder, environment={"HOME": str(folder), "TRAINMASTER_CONFIG": settings})
+    assert_refused(done, ExitStatus.UNREACHABLE, "trainmaster up --detach")
 
 
 def test_the_cases_cover_the_verbs() -> None:

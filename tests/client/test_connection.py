@@ -1,11 +1,13 @@
 """`from trainmaster import connect` without a stack's functions: bad input, checks and plans, and what it imports."""
 
 import json
+import math
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -46,6 +48,20 @@ def sent(served: Served) -> list[str]:
     return [blob.name for bucket in buckets for blob in served.clients.storage.list_blobs(bucket)]
 
 
+def scripted(file: str) -> dict[str, object]:
+    return {**DOCUMENT, "script": {"file": file}}
+
+
+def pipe() -> str:
+    if not Path("pipe").exists():
+        os.mkfifo("pipe")
+    return "pipe"
+
+
+def handle(tm: Connection) -> Any:  # Any: as below
+    return next(iter(tm.runs()))
+
+
 # Any: what a type checker would refuse
 BAD: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "no request": (lambda tm: tm.submit(), ClientRefused, "found None"),
@@ -60,7 +76,24 @@ BAD: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "a list as a mapping": (lambda tm: tm.submit(DOCUMENT, set=["a=1"]), ClientRefused, "set: expected a mapping"),
     "a wrong path": (lambda tm: tm.submit(DOCUMENT, set={"a b": 1}), ClientRefused, "not KEY=VALUE"),
     "one value as several": (lambda tm: tm.submit(DOCUMENT, matrix={"lr": 3}), RequestRefused, "expected a list"),
-    "an empty key": (lambda tm: tm.submit(DOCUMENT, key=""), ClientRefused, "key: expected a text, found ''"),
+    "an empty key": (lambda tm: tm.submit(DOCUMENT, key=""), ClientRefused, "key: expected a text of 1 to 1000 characters, found ''"),
+    "half a character as a key": (lambda tm: tm.submit(DOCUMENT, key="\ud800"), ClientRefused, "key: expected a text"),
+    "half a character in a path": (lambda tm: tm.submit(DOCUMENT, set={"env.\ud800": 1}), ClientRefused, "set: expected a"),
+    "a NUL in a model": (lambda tm: tm.runs(model="a\0"), ClientRefused, r"found 'a\x00'"),
+    "an empty machine": (lambda tm: tm.submit(DOCUMENT, machine=""), ClientRefused, "machine: expected a text"),
+    "a number as a machine": (lambda tm: tm.submit(DOCUMENT, machine=0), ClientRefused, "found 0"),
+    "a long name": (lambda tm: tm.run("x" * 10**6), ClientRefused, "name: expected a text of 1 to 1000"),
+    "bytes as a script": (lambda tm: tm.submit(script=b"train.py"), ClientRefused, "found b'train.py'"),
+    "a number as arguments": (lambda tm: tm.submit(DOCUMENT, args=3), ClientRefused, "args: expected a list"),
+    "bytes among arguments": (lambda tm: tm.submit(DOCUMENT, args=[b"a"]), ClientRefused, "what JSON can hold"),
+    "a generator as workers": (lambda tm: tm.submit(DOCUMENT, workers=iter("a")), ClientRefused, "what JSON can hold"),
+    "a folder as a script": (lambda tm: tm.submit(scripted("")), RequestRefused, "$.script.file: not in the expected"),
+    "a folder elsewhere as a script": (lambda tm: tm.submit(scripted("/usr")), RequestRefused, "$.script.file: not in the expected"),
+    "too long a name of a script": (lambda tm: tm.submit(scripted("x" * 300)), ClientRefused, "The script: File name too long"),
+    "a pipe without a writer": (lambda tm: tm.check(pipe()), ClientRefused, "not a regular file"),
+    "NaN as a time": (lambda tm: handle(tm).wait(timeout=math.nan), ClientRefused, "timeout: expected 0 to"),
+    "a text as a time": (lambda tm: handle(tm).cancel(timeout="1"), ClientRefused, "timeout: expected 0 to"),
+    "half a line": (lambda tm: handle(tm).log(tail=2.0), ClientRefused, "tail: expected 1 to 100000, found 2.0"),
     "an option of another name": (lambda tm: tm.submit(DOCUMENT, gpus="L4:1"), TypeError, "gpus"),
     "no such machine": (lambda tm: tm.submit(DOCUMENT, machine="n1-standard-5"), RequestRefused, "n1-standard-8"),
     "no such run": (lambda tm: tm.run("gone"), NotFound, "No run, file or message 'gone'"),
@@ -68,6 +101,7 @@ BAD: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "no such state": (lambda tm: tm.runs(state="done"), ClientRefused, "expected one of reserved"),
     "no rows": (lambda tm: tm.runs(limit=0), ClientRefused, "limit: expected 1 to 20000, found 0"),
     "no such context": (lambda _: connect("nowhere"), UnknownContext, "chosen by connect()"),
+    "bytes as a context": (lambda _: connect(cast("str", b"local")), ClientRefused, "context: expected a text"),
     "no stack": (lambda _: connect("local:/nowhere"), NoContext, "trainmaster up"),
 }  # fmt: skip
 

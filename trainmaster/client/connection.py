@@ -1,10 +1,9 @@
 """`from trainmaster import connect`: what the verbs of the command do, as objects. See docs/reference/python.md"""
 
 import asyncio
-import json
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -34,7 +33,7 @@ from trainmaster.client.submission.edits import Edits
 from trainmaster.client.submission.examination import Examination, examination_of
 from trainmaster.client.submission.send import start_run
 from trainmaster.client.submission.settings import RequestSetting, parse_settings
-from trainmaster.client.submission.source import NO_FILE, STDIN, RequestSource, read_source
+from trainmaster.client.submission.source import NO_FILE, STDIN, RequestSource, json_text, read_source
 from trainmaster.client.submission.terms import deployed_terms
 from trainmaster.client.wait import wait_for_end, wait_until_settled
 from trainmaster.orchestrator.core.documents.placing import lines_of_fault
@@ -45,6 +44,7 @@ from trainmaster.orchestrator.core.runs.states import RunState
 __all__ = ["Connection", "NotFound", "RequestRefused", "RunFailed", "connect"]
 LOG = logging.getLogger("trainmaster")
 """Gets what the command prints beside a result. Without handlers, Python prints it on standard error."""
+TEXT_MAX, SECONDS_MAX = 1000, 10**9
 Source = str | Path | Mapping[str, Any] | None  # Any: a document, which is checked
 
 
@@ -59,7 +59,7 @@ def connect(context: str | None = None) -> "Connection":
 
     Raises NoContext, with the choices, if none was chosen or it does not answer, and UnknownContext for another text.
     """
-    name, folder = None if context is None else str(context), settings_folder()
+    name, folder = None if context is None else _text_of("context", context), settings_folder()
     found = choose_context(name, os.environ, directory=Path.cwd(), settings=folder, named_by="connect()")
     return Connection(Clients(found, note=LOG.warning))
 
@@ -115,11 +115,12 @@ class Connection:
         if the service has not read the upload before under this name.
         """
         refuse_elsewhere(self.context)
-        if key is not None and not (isinstance(key, str) and key):
-            raise ClientRefused(f"key: expected a text, found {key!r}. Leave it out, or choose one.")
-        if isinstance(args, str):
+        texts = {"key": key, "name": name, "image": image, "machine": machine, "gpu": gpu, "script": script}
+        _ = [_text_of(what, text) for what, text in texts.items() if text is not None]
+        if isinstance(args, str | bytes) or not isinstance(args, Iterable):
             raise ClientRefused(f"args: expected a list of texts, found {args!r:.80}.")
         edits = Edits(args=tuple(args), name=name, image=image, machine=machine, gpu=gpu, workers=workers)
+        json_text([*edits.args, workers], "args and workers")
         program, settings = None if script is None else Path(script), _settings_of(set, matrix)
         edits = replace(edits, script=program, settings=settings)
         source = _source_of(request, is_optional=bool(program or image))
@@ -137,7 +138,7 @@ class Connection:
 
     def run(self, name: str = "latest") -> "RunHandle":
         """The run of this id or its last part, of a file or a message, or the latest. NotFound: there is none."""
-        found = find_run(self._clients, str(name))
+        found = find_run(self._clients, _text_of("name", name))
         return RunHandle(found.record.run_id, self._clients, found)
 
     def runs(
@@ -145,9 +146,9 @@ class Connection:
     ) -> Iterator["RunHandle"]:
         """The newest `limit` runs in this state and of this model, among 20,000; each that is used costs a read more."""
         if state is not None and state not in SHOWN_STATES:
-            raise ClientRefused(f"state: expected one of {', '.join(SHOWN_STATES)}; found {state!r}.")
-        if limit not in range(1, SCANNED_MAX + 1):
-            raise ClientRefused(f"limit: expected 1 to {SCANNED_MAX}, found {limit!r}.")
+            raise ClientRefused(f"state: expected one of {', '.join(SHOWN_STATES)}; found {state!r:.80}.")
+        _check_number("limit", limit, int, 1, SCANNED_MAX)
+        model = None if model is None else _text_of("model", model)
         filters = Filters(states=frozenset({state} if state else ()), model=model, team=self.context.team)
         rows = list_runs(self._clients, filters, limit=limit).rows
         return (RunHandle(row.run_id, self._clients) for row in rows)
@@ -159,7 +160,7 @@ class Connection:
 
     def champion(self, model: str) -> "ChampionHandle":
         """The best model of this name; of another team, `<team>/<name>`. NotFound: it has none."""
-        return _champion_of(self._clients, str(model))
+        return _champion_of(self._clients, _text_of("model", model))
 
 
 @dataclass(eq=False)
@@ -223,6 +224,7 @@ class RunHandle:
 
         Raises RunFailed if it ended in another way, and TimedOut, a TimeoutError, after `timeout` seconds: it continues.
         """
+        _check_number("timeout", 0 if timeout is None else timeout, int | float, 0, SECONDS_MAX)
         ended = wait_for_end(self._clients, self.id, timeout_s=timeout)
         self._run = wait_until_settled(self._clients, ended)
         if self._run.record.state is RunState.SUCCEEDED:
@@ -239,8 +241,7 @@ class RunHandle:
 
     def log(self, tail: int = 1000) -> list[LogLine]:
         """The last lines, at most 100,000, the oldest first. Each prints as its replica and its `text`."""
-        if tail not in range(1, LINES_MAX + 1):
-            raise ClientRefused(f"tail: expected 1 to {LINES_MAX}, found {tail!r}.")
+        _check_number("tail", tail, int, 1, LINES_MAX)
         return RunLog(self._clients, self._read()).last(tail)[0]
 
     def _looks(self) -> Iterator[list[LogLine]]:
@@ -268,6 +269,7 @@ class RunHandle:
         Raises ClientRefused if the service refuses that, and TimedOut after `timeout` seconds: the order stays given.
         """
         refuse_elsewhere(self._clients.context)
+        _check_number("timeout", timeout, int | float, 0, SECONDS_MAX)
         if not (found := self._read()).record.ended:
             cancel_run(self._clients, found.record, timeout_s=timeout)
         return self.refresh()
@@ -289,7 +291,7 @@ class ModelHandle:
         Raises ClientRefused, and changes nothing, if a file would be replaced; Damaged if an object is not what the
         record lists, or the model's manifest is wrong about a file; and OSError if a file cannot be written.
         """
-        files, target = self._files(), Path(folder or self.run_id)
+        files, target = self._files(), Path(self.run_id if folder is None else _text_of("folder", folder))
         download(self._clients, files, target, overwrite=overwrite)
         if (false := next(false_claims(files, target), None)) is not None:
             raise Damaged(f"The model's manifest is wrong about {false}. The files are what the run left.")
@@ -314,6 +316,20 @@ class ChampionHandle(ModelHandle):
         return _champion_of(self._clients, self.model_name)
 
 
+def _text_of(what: str, value: object) -> str:
+    """The value as a text or path. Raises: ClientRefused: it is not one, or has a NUL or half a character."""
+    text = os.fspath(value) if isinstance(value, os.PathLike) else value
+    sound = text.replace("\0", "").encode(errors="ignore").decode() if isinstance(text, str) else ""
+    if not isinstance(text, str) or text != sound or not 0 < len(text) <= TEXT_MAX:
+        raise ClientRefused(f"{what}: expected a text of 1 to {TEXT_MAX} characters, found {value!r:.80}.")
+    return text
+
+
+def _check_number(what: str, value: Any, kind: Any, least: int, most: int) -> None:  # Any: bad input, too
+    if not isinstance(value, kind) or not least <= value <= most:
+        raise ClientRefused(f"{what}: expected {least} to {most}, found {value!r:.80}.")
+
+
 def _why_failed(record: RunRecord) -> str:
     failure, problems = record.failure, "; ".join(record.problems)
     repair = repair_of(failure, record.run_id, record) if failure else None
@@ -333,10 +349,10 @@ def _source_of(request: Source, *, is_optional: bool = False) -> RequestSource:
     if request is None and is_optional:
         return RequestSource(file=NO_FILE)
     if isinstance(request, str | os.PathLike):
-        path = os.fspath(request)
-        return read_source(f"./{path}" if path in {STDIN, NO_FILE} else path, BytesIO())
+        path = _text_of("request", request)
+        return read_source(f"./{path}" if path == STDIN else path, BytesIO())
     if isinstance(request, Mapping):
-        return RequestSource(file="request.json", content=_json_of(request, "request", 2).encode())
+        return RequestSource(file="request.json", content=json_text(request, "request", 2).encode())
     raise ClientRefused(f"Expected a request's path, a document, script= or image=; found {request!r:.80}.")
 
 
@@ -345,12 +361,7 @@ def _settings_of(values: object, matrix: object) -> tuple[RequestSetting, ...]:
     for name, prefix, given in (("set", "", values), (MATRIX, f"{MATRIX}.", matrix)):
         if not isinstance(given, Mapping | None):
             raise ClientRefused(f"{name}: expected a mapping, found {given!r:.80}.")
-        texts += [f"{prefix}{key}={_json_of(value, name)}" for key, value in (given or {}).items()]
+        texts += [
+            f"{prefix}{_text_of(name, key)}={json_text(value, name)}" for key, value in (given or {}).items()
+        ]
     return parse_settings(texts)
-
-
-def _json_of(value: object, what: str, indent: int | None = None) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, indent=indent).encode().decode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ClientRefused(f"{what}: expected what JSON can hold: {error}.") from error

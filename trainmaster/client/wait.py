@@ -129,7 +129,7 @@ def poll(
     pause = FIRST_PAUSE_S
     while not is_done(found := look()):
         left = pause if deadline is None else deadline - time.monotonic()
-        if left <= 0:
+        if not left > 0:  # also NaN
             break
         time.sleep(min(pause, left))
         pause = min(pause * PAUSE_GROWTH, longest)

@@ -51,6 +51,8 @@ def mcp(
 
     own = {"session": session or f"mcp-{secrets.token_hex(4)}"}
     marks, team = {**parse_labels(labels), **own}, chosen_team()
+    if "session" in parse_labels(labels):
+        raise click.UsageError("--label session: name the session with --session.")
     if faults := schema_faults(schema(REQUEST_SCHEMA)["properties"]["labels"], marks):
         raise click.UsageError("\n".join(f"--label or --session: {fault}" for fault in faults))
     writes = not read_only

@@ -128,7 +128,9 @@ def check_together(
             (not (files or script or module or image), "Name a request file, or --script train.py."),
             (bool(script and module), "--script and --module both name the program. Leave one out."),
             (key is not None and runs > 1, "--key names one run: submit one file with it."),
+            ("" in files, "The name of a FILE is empty."),
             (key == "", "--key must not be empty."),
+            (not (key or "").isprintable(), "--key: expected UTF-8 text without control characters."),
             (
                 following.shows_logs and runs > 1,
                 "--logs follows one run: submit one file with it, or --wait for several.",

@@ -153,15 +153,15 @@ def _sound_requests(
     from trainmaster.client.errors import ClientRefused
     from trainmaster.client.submission.examination import examination_of
     from trainmaster.client.submission.send import check_names
-    from trainmaster.client.submission.source import NO_FILE, read_source
+    from trainmaster.client.submission.source import NO_FILE, RequestSource, read_source
     from trainmaster.client.submission.terms import deployed_terms
 
     terms = deployed_terms(clients)
     requests: list[Examination] = []
     problems: list[str] = []
-    for file in dict.fromkeys(files) or [NO_FILE]:
+    for file in dict.fromkeys(files) or [None]:
         try:
-            source = read_source(file, sys.stdin.buffer)
+            source = RequestSource(file=NO_FILE) if file is None else read_source(file, sys.stdin.buffer)
             requests.append(examination_of(source, terms, edits, is_message=is_message))
             faults = [*problem_lines(requests[-1])]
             certain = [] if faults else certain_findings(requests[-1])

@@ -22,7 +22,7 @@ _OF_MACHINE = ("machine", "gpu", "accelerator", "tpu_topology")
 
 @dataclass(frozen=True, kw_only=True)
 class Edits:
-    """The options that change a request; None or empty leaves it as it is.
+    """The options that change a request; None, or no arguments, leaves it as it is.
 
     `workers` are those beside the chief, on the chief's machine; 0 removes them. `machine` and `gpu` are for all roles.
     `include`, `root` and `force` change no request: they say how its script is packed, and that it is sent though it
@@ -65,14 +65,14 @@ def edited_request(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
         Refused: as `with_settings`.
     """
     changed = dict(document)
-    changed |= {"model_name": edits.name} if edits.name else {}
-    changed |= {"image": edits.image} if edits.image else {}
+    changed |= {"model_name": edits.name} if edits.name is not None else {}
+    changed |= {"image": edits.image} if edits.image is not None else {}
     changed |= {"args": list(edits.args)} if edits.args else {}
     changed |= {"script": {"file": edits.script.name}} if edits.script else {}
     changed |= {"script": {"module": edits.module}} if edits.module else {}
     if edits.launcher:
         changed["script"] = {**mapping_at(changed, "script"), "launcher": edits.launcher}
-    if edits.machine or edits.gpu or edits.workers:
+    if edits.machine is not None or edits.gpu is not None or edits.workers:
         changed.setdefault("cluster", SMALL_CLUSTER)
     if isinstance(changed.get("cluster"), dict):
         changed["cluster"] = _cluster(changed["cluster"], edits)
@@ -81,7 +81,7 @@ def edited_request(document: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
 
 def _cluster(cluster: Mapping[str, Any], edits: Edits) -> dict[str, Any]:
     changed = dict(cluster)
-    asked = {key: value for key, value in (("machine", edits.machine), ("gpu", edits.gpu)) if value}
+    asked = {key: value for key in ("machine", "gpu") if (value := getattr(edits, key)) is not None}
     for role in ROLES:
         if asked and isinstance(pool := changed.get(role), dict):
             changed[role] = {**asked, **{key: pool[key] for key in pool if key not in _OF_MACHINE}}

@@ -192,9 +192,9 @@ def _in_place_of(script: Path, root: Path | None) -> str:
     if script.is_dir():
         missing = f"{str(script)!r} is a folder."
         inside = sorted(script.glob("*.py"), key=lambda each: (each.name != _USUAL, each.name))
-        if inside:
-            name = (inside[0] if root is None else inside[0].relative_to(root)).as_posix()
-            return f"{missing} Name the script in it, for example {name!r}."
+        if inside and (root is None or inside[0].absolute().is_relative_to(root.absolute())):
+            name = inside[0] if root is None else inside[0].absolute().relative_to(root.absolute())
+            return f"{missing} Name the script in it, for example {name.as_posix()!r}."
     near = nearest_names(script.name, [each.name for each in sorted(script.parent.glob("*.py"))])
     return f"{missing} {near or repair}"
 

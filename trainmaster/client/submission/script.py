@@ -140,6 +140,8 @@ def _with_archive(
                 raise
             part = refused.part if isinstance(refused, ProjectRefused) else name
             faults.append(Fault(at=(part,), problem=str(refused)))
+        except OSError as error:  # a name that is too long, or a folder that may not be read
+            raise ClientRefused(f"The script: {error.strerror or error}: {error.filename!r:.300}") from error
 
     def in_document(path: str) -> str:
         return f"{json_path((*above, SCRIPT))}{path.removeprefix('$')}"

@@ -54,20 +54,19 @@ class RequestSource:
         """A changed document as the service will read a file of this name; YAML says from which content it was made."""
         import yaml
 
+        text = json_text(document, "the request", 2)
         if self.is_named and is_json_file(self.file, self.content):
-            return f"{json.dumps(document, indent=2, ensure_ascii=False)}\n".encode()
+            return f"{text}\n".encode()
         head = header_of(self.content) if self.is_named else ""
         return f"{head}{yaml.safe_dump(document, sort_keys=False, allow_unicode=True)}".encode()
 
 
 def read_source(file: str, stdin: BinaryIO) -> RequestSource:
-    """The file with this path, standard input for `-`, or nothing but options for NO_FILE.
+    """The file with this path, or standard input for `-`.
 
     Raises:
         UnusableFile: as `read_file`, or the file is a Python script or a notebook.
     """
-    if file == NO_FILE:
-        return RequestSource(file=NO_FILE)
     if file == STDIN:
         return RequestSource(file=file, content=stdin.read(MAX_REQUEST_BYTES + 1))
     content = read_file(file, MAX_REQUEST_BYTES)
@@ -125,7 +124,7 @@ def read_file(name: str, at_most: int) -> bytes:
         UnusableFile: it is a folder, does not exist, or cannot be read.
     """
     try:
-        with Path(name).open("rb") as file:
+        with open(name, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UnusableFile(f"{name}: not a regular file; for a pipe, write -")
             return file.read(at_most + 1)
@@ -133,7 +132,15 @@ def read_file(name: str, at_most: int) -> bytes:
         problem = f"{name}: a folder; name the files in it, for example {Path(name) / '*.yaml'}"
         raise UnusableFile(problem) from error
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise UnusableFile(f"{name}: {getattr(error, 'strerror', None) or error}") from error
+        raise UnusableFile(f"{name or repr(name)}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def json_text(value: object, what: str, indent: int | None = None) -> str:
+    """The value as JSON that has an encoding. Raises: ClientRefused: JSON cannot hold it, such as half a character."""
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent).encode().decode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ClientRefused(f"{what}: expected what JSON can hold: {error}.") from error
 
 
 def is_json_file(name: str, content: bytes) -> bool:

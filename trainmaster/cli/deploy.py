@@ -2,7 +2,14 @@
 
 import click
 
-from trainmaster.cli.verb import name_option
+from trainmaster.cli.verb import context_of, name_option
+
+
+def _check_place(project: str, region: str) -> None:
+    if not (project and region) or "/" in project + region:
+        wanted = "a project id and a region, such as us-central1"
+        raise click.UsageError(f"Expected {wanted}; found --project {project!r} --region {region!r}.")
+    context_of(f"{project}/{region}", named_by="--project and --region")
 
 
 @click.command()
@@ -24,6 +31,7 @@ def deploy(*, project: str, region: str, name: str, check: bool, plan: bool) -> 
 
     if check and plan:
         raise click.UsageError("--check and --plan are mutually exclusive.")
+    _check_place(project, region)
     return deploy(project, region, name, Mode.CHECK if check else Mode.PLAN if plan else Mode.APPLY)
 
 
@@ -42,4 +50,5 @@ def undeploy(*, project: str, region: str, name: str, delete_buckets: bool) -> i
     """
     from trainmaster.deploy.down import undeploy
 
+    _check_place(project, region)
     return undeploy(project, region, name, delete_buckets=delete_buckets)

@@ -33,7 +33,7 @@ def doctor(**given: Any) -> int:  # Any: click's values, of the types above
     """
     from trainmaster.deploy.doctor.self_test import examine
 
-    if not any(given[name] for name in ("state", "project", "region")):
+    if not any(given[name] is not None for name in ("state", "project", "region")):
         current = context_of(None)
         given |= {"state": current.state, "name": given["name"] or current.deployment}
         if current.state is None:

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -200,11 +201,18 @@ def output_option(*formats: str) -> Callable[[Callable[..., int]], Callable[...,
     )
 
 
+def _refuse_nan(_call: click.Context, _option: click.Parameter, seconds: float) -> float:
+    if math.isnan(seconds):
+        raise click.BadParameter("nan is no number of seconds.")
+    return seconds
+
+
 def wait_option(default_s: float, help_text: str) -> Callable[[Verb], Verb]:
     """The option `--wait-s`, as `wait_s`."""
     return click.option(
         "--wait-s",
         type=click.FloatRange(min=0),
+        callback=_refuse_nan,
         default=default_s,
         show_default=True,
         metavar="S",

@@ -93,6 +93,10 @@ def _read_file(
     import yaml  # so that `down` starts at once
 
     try:
+        if path.exists() and not (
+            path.is_file() or path.is_dir()
+        ):  # a pipe may have no writer, a device no end
+            raise BadOptionsError(f"{flag} {str(path)!r}: not a regular file.")
         loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
         if loaded is None:
             raise BadOptionsError(f"{flag} {str(path)!r}: the file is empty.")
@@ -138,8 +142,10 @@ def _number_faults(options: StackOptions) -> list[str]:
         faults.append(
             f"--port-base {options.port_base}: expected a port from {_PORTS[0]} to {_PORTS[-1]}; the stack uses five ports from there on."
         )
-    if options.tick_s is not None and options.tick_s <= 0:
+    if options.tick_s is not None and not 0 < options.tick_s < float("inf"):
         faults.append(f"--tick-s {options.tick_s}: expected a number of seconds above 0.")
+    if not 0 <= options.grace_s < float("inf"):
+        faults.append(f"--grace-s {options.grace_s}: expected a number of seconds from 0.")
     if options.capacity is not None and options.capacity < 1:
         faults.append(f"--capacity {options.capacity}: expected at least one replica.")
     if not 0 <= options.backoff.min_s <= options.backoff.max_s <= 600:  # noqa: PLR2004  # Pub/Sub's longest pause

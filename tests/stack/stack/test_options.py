@@ -23,7 +23,7 @@ def test_every_bad_argument_is_named_at_once(tmp_path: Path, capsys: pytest.Capt
         "--project", "No_Project",
         "--port-base", "70000",
         "--capacity", "0",
-        "--tick-s", "-1",
+        "--tick-s", "nan", "--grace-s", "-1",
         "--retry-min-s", "9", "--retry-max-s", "3",
     )  # fmt: skip
     for expected in (
@@ -34,7 +34,8 @@ def test_every_bad_argument_is_named_at_once(tmp_path: Path, capsys: pytest.Capt
         "--project 'No_Project': a project id has 6 to 30",
         "--port-base 70000: expected a port from 1 to 65531",
         "--capacity 0: expected at least one replica",
-        "--tick-s -1.0: expected a number of seconds above 0",
+        "--tick-s nan: expected a number of seconds above 0",
+        "--grace-s -1.0: expected a number of seconds from 0",
         "--retry-min-s 9.0, --retry-max-s 3.0: expected seconds from 0 to 600",
     ):
         assert expected in said

@@ -105,6 +105,6 @@ def wait_for_answers(
         for probe in waiting:
             probe.answer = read_json(storage, ledger_bucket, f"{SELF_TEST_PREFIX}{probe.id}.json")
         left = deadline - time.monotonic()
-        if all(probe.answer is not None for probe in waiting) or left <= 0:
+        if all(probe.answer is not None for probe in waiting) or not left > 0:
             return
         time.sleep(min(_LOOK_EVERY_S, left))

@@ -22,6 +22,7 @@ from trainmaster.client.clients import log_reader, pubsub_clients, storage_clien
 from trainmaster.client.context import Context, context_of_stack
 from trainmaster.client.errors import NotFound
 from trainmaster.client.records import read_json
+from trainmaster.client.submission.source import read_file
 from trainmaster.deploy.doctor.access import account_findings
 from trainmaster.deploy.doctor.caller import caller_finding, refused_project
 from trainmaster.deploy.doctor.deployment import ExaminedDeployment, GrantTarget, deployment_of
@@ -46,6 +47,7 @@ from trainmaster.deploy.doctor.sink import sink_findings
 from trainmaster.deploy.doctor.witness import witness
 from trainmaster.deploy.names import ci_roles, receiver_settings
 from trainmaster.orchestrator.core.names import DEPLOYMENT_OBJECT
+from trainmaster.orchestrator.core.sizes import MAX_REQUEST_BYTES
 from trainstack.find import environment_on
 
 
@@ -141,7 +143,7 @@ def examine(
     """
     try:
         environment, deployment = _begin(state, project, region, name, topology)
-        document = request.read_bytes() if request else own_request(deployment)
+        document = read_file(str(request), MAX_REQUEST_BYTES) if request else own_request(deployment)
     except (OSError, ValueError, KeyError, yaml.YAMLError) as fault:
         print(fault, file=sys.stderr)
         return 2

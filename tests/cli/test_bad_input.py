@@ -149,6 +149,7 @@ def test_an_unknown_name_is_not_found_and_the_error_names_the_next_command(serve
 
 
 ODD: dict[str, tuple[str, ...]] = {
+    "an empty folder of rules": ("rules", "apply", "--prune", "", "--yes"),
     "an empty file": ("submit", ""),
     "an empty file of a plan": ("plan", ""),
     "an empty machine": ("submit", "whole.yaml", "--machine", ""),

@@ -7,8 +7,7 @@ from trainmaster.cli.verb import context_of, name_option
 
 def _check_place(project: str, region: str) -> None:
     if not (project and region) or "/" in project + region:
-        wanted = "a project id and a region, such as us-central1"
-        raise click.UsageError(f"Expected {wanted}; found --project {project!r} --region {region!r}.")
+        raise click.UsageError(f"Expected a project and a region; found {project!r} and {region!r}.")
     context_of(f"{project}/{region}", named_by="--project and --region")
 
 

@@ -134,6 +134,8 @@ def _rule_files_in(folder: str, *, may_be_empty: bool) -> list[str]:
     """The paths of the rules in the folder, sorted; no hidden or temporary file."""
     from trainmaster.orchestrator.core.names import RULES_PREFIX, is_rule_object
 
+    if not folder:
+        raise click.UsageError("--prune takes a folder, and its name is empty.")
     try:
         paths = sorted(each for each in Path(folder).iterdir() if is_rule_object(RULES_PREFIX + each.name))
     except OSError as error:

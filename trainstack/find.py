@@ -267,11 +267,10 @@ def _known_states(settings: Path) -> list[Path]:
 
 
 def _is_ready(state: Path) -> bool:
-    try:
+    with suppress(NoStack, OSError):
         environment_on(state)
-    except (NoStack, OSError):
-        return False
-    return True
+        return True
+    return False
 
 
 def _registered_state(file: Path) -> Path | None:

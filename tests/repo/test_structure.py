@@ -17,8 +17,8 @@ MEDIAN_LINES_MAX = 7
 P90_LINES_MAX = 20
 LINES_MAX = {
     "trainmaster/orchestrator": 29_660,
-    "trainmaster/client": 13_100,
-    "trainmaster/cli": 7_650,
+    "trainmaster/client": 13_055,
+    "trainmaster/cli": 7_610,
     "trainmaster/web": 5_390,
     "trainmaster/inspect": 2_000,
     "trainmaster/deploy": 2_985,

@@ -38,20 +38,15 @@ def rights_text(context: Context, person: str) -> str:
     """What the deployed policy lets the person of a stand-in change, in words. Raises: as `teams_of`."""
     with Clients(context) as clients:
         policy, _, _ = deployed_policy(clients)
-    if teams := sorted(policy.console.teams_of(person, person.rpartition("@")[2])):
-        return (
-            f"{person} may read all, and by the policy's console.people change what is of: {', '.join(teams)}"
-        )
-    return f"{person} may read all, and change nothing: the policy's console.people does not name them."
+    teams = ", ".join(sorted(policy.console.teams_of(person, person.rpartition("@")[2])))
+    return f"{person} may read all, and change what is of: {teams or 'no team'} (console.people in policy)."
 
 
 def clients_for(source: ConsoleSource, person: Person, team: str | None) -> Clients:
     """As `Ask.clients_of`: what they send names the person, and goes into the folders of this team."""
     if not may_act(teams_of(source, person), team):
         what = f"the team {team}" if team is not None else "what belongs to no team"
-        raise NotTheirs(
-            f"{person.email} may not act for {what}: the policy's console.people does not say so."
-        )
+        raise NotTheirs(f"{person.email} may not act for {what}, by the policy's console.people.")
     clients = source.clients
     _ = clients.storage, team or clients.pubsub  # made once, and shared
     acting = copy.copy(clients)

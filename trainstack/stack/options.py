@@ -93,9 +93,7 @@ def _read_file(
     import yaml  # so that `down` starts at once
 
     try:
-        if path.exists() and not (
-            path.is_file() or path.is_dir()
-        ):  # a pipe may have no writer, a device no end
+        if not (path.is_file() or path.is_dir() or not path.exists()):  # a pipe may have no writer
             raise BadOptionsError(f"{flag} {str(path)!r}: not a regular file.")
         loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
         if loaded is None:
@@ -111,10 +109,7 @@ def _read_file(
 
 def image_faults(images: Mapping[str, Path]) -> list[str]:
     """The faults of source trees that cannot provide an image."""
-    from trainstack.jobs.images.dockerfile import (  # so that `down` starts at once
-        ImageError,
-        read_image,
-    )
+    from trainstack.jobs.images.dockerfile import ImageError, read_image  # so that `down` starts at once
 
     faults: list[str] = []
     for uri, tree in images.items():

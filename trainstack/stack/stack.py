@@ -198,7 +198,7 @@ class Stack:
 
     def _variables(self) -> dict[str, str]:
         """The variables that `stack.env` exports: the services' addresses, and the functions' settings."""
-        services = self.services
+        services, beside = self.services, [each.environment for each in self.beside]
         variables = {
             "GOOGLE_CLOUD_PROJECT": self.topology.project,
             **self.topology.environment,
@@ -210,9 +210,7 @@ class Stack:
             # gcsfs would ask for a bucket's kind by gRPC over TLS at STORAGE_EMULATOR_HOST, for a minute a bucket.
             "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
             "TRAINMASTER_REGISTRY": services.registry,
-            "TRAINMASTER_DEPLOYMENTS": " ".join(
-                each.environment["TRAINMASTER_DEPLOYMENT"] for each in self.beside
-            ),
+            "TRAINMASTER_DEPLOYMENTS": " ".join(each["TRAINMASTER_DEPLOYMENT"] for each in beside),
             "IAM_EMULATOR_HOST": services.iam_url,
             "TRAINMASTER_CONSOLE": self.console.url if self.console else "",
         }

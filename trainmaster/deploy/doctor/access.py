@@ -62,7 +62,7 @@ class _Account:
             try:
                 lack = self._lack(grant)
             except AskRefusedError as refused:
-                open_questions.append(f"{_grant_text(grant)}: {refused}")
+                open_questions.append(f"{grant.role} on {_thing_text(grant.thing)}: {refused}")
                 continue
             if lack is not None:
                 lacks.append(lack[0])
@@ -116,10 +116,6 @@ class _Account:
         if refusal is not None:
             raise refusal
         return False
-
-
-def _grant_text(grant: Expected) -> str:
-    return f"{grant.role} on {_thing_text(grant.thing)}"
 
 
 def _thing_text(thing: GrantTarget) -> str:

@@ -6,6 +6,7 @@ from trainmaster.cli.verb import context_of, name_option
 
 
 def _check_place(project: str, region: str) -> None:
+    """Before their names go into the topology, which is YAML."""
     if not (project and region) or "/" in project + region:
         raise click.UsageError(f"Expected a project and a region; found {project!r} and {region!r}.")
     context_of(f"{project}/{region}", named_by="--project and --region")

@@ -1,7 +1,6 @@
 """Checks before a deployment creates anything; faults are reported together, without those that others cause."""
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +26,6 @@ from trainmaster.orchestrator.core.policy.receivers import LOOPBACK_HOST
 from trainmaster.resources import DEPLOY
 from trainstack.find import is_state
 
-_PROJECT_ID = re.compile(r"[a-z][a-z0-9-]{4,28}[a-z0-9]")
 SHARED_TOPIC = "images"
 """Role of the topic whose id Artifact Registry dictates: an existing one is used and kept."""
 _OTHERS = {
@@ -123,11 +121,6 @@ def conclusions_from(
 
 
 def _of_the_words(names: Names) -> Iterator[str]:
-    if not _PROJECT_ID.fullmatch(names.project):
-        yield (
-            f"--project is {names.project!r}: a project id has 6 to 30 lower-case letters, digits and dashes, and "
-            "starts with a letter; `gcloud projects list` shows yours"
-        )
     if names.region not in regions("training"):
         yield (
             f"--region is {names.region!r}: Vertex AI trains in {', '.join(sorted(regions('training')))}; "
@@ -161,8 +154,6 @@ def _project_number(project: str) -> tuple[str | None, list[str]]:
     except GcloudFailed as failed:
         if "gcloud auth login" in failed.said:
             return None, [f"gcloud has no login that works: run `gcloud auth login` ({failed.said})"]
-        if not _PROJECT_ID.fullmatch(project):
-            return None, []  # the id's own fault says why
         fault = (
             f"project {project!r} does not exist, or you may not see it ({failed.said}): create it with "
             f"`gcloud projects create {project}`, or ask its owner for roles/viewer"

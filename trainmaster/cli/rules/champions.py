@@ -187,7 +187,7 @@ def _is_confirmed(clients: Clients, endpoint: "ServingEndpoint", output: str, *,
     if not print_for_programs(output, lambda: document):
         print_table([_served_row(row, plan["currency"]) for row in plan["models"]])
         cost = _a_month(plan["per_month"], plan["currency"])
-        if plan["models"]:
+        if any(row["traffic_after"] is not None for row in plan["models"]):
             talk(f"Endpoint {endpoint.id} then costs around the clock ({cost}), outside the policy's caps.")
     if not plan["changes"]:
         talk("There is nothing to change.")

@@ -64,6 +64,20 @@ def test_a_flag_that_the_program_does_not_declare_is_refused_unless_forced(scrip
     assert last == "To send it all the same: --force"
 
 
+def test_a_script_below_the_root_is_read_with_the_modules_of_the_root(tmp_path: Path) -> None:
+    for folder in ("jobs", "own"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "own" / "__init__.py").write_text("from own import flags\n")
+    (tmp_path / "own" / "flags.py").write_text("x = 1\n")
+    (tmp_path / "jobs" / "train.py").write_text(
+        "import argparse\nfrom own import flags\np = argparse.ArgumentParser()\np.parse_args()\n"
+    )
+    request = "model_name: m\nscript: {file: jobs/train.py, root: .}\nargs: [--none=1]\n"
+    found = examined(request, str(tmp_path / "request.yaml"))
+    assert found.request is not None, found.faults
+    assert "The program gets --none" in certain_lines(certain_findings(found))[0]
+
+
 def test_questions_that_only_a_smoke_run_answers_give_no_warnings(script: Path) -> None:
     survives = "from trainer import survive\nsurvive.run(build, data, settings=survive.settings_from())\n"
     assert warned(script, survives, TUNING) == []

@@ -88,11 +88,11 @@ AS_A_PATH = ". Functions for plain files need the path with /gcs/ in place of gs
             f"{IN_THE_IMAGE}install its package with RUN, or COPY it if it is your own, in the Dockerfile",
         ),
         (MISSING.format("x" * 150), False, ""),
-        (MISSING.format("sklearn.svm"), True, f"{BESIDE_THE_SCRIPT}`scikit-learn` to requirements.txt beside the script"),
+        (MISSING.format("sklearn.svm"), True, f"{BESIDE_THE_SCRIPT}`scikit-learn` where the project's packages are listed, else to requirements.txt beside the script"),
         (
             MISSING.format("tqdm"),
             True,
-            f"{BESIDE_THE_SCRIPT}its package to requirements.txt beside the script, or put the module there if it is your own",
+            f"{BESIDE_THE_SCRIPT}its package where the project's packages are listed, else to requirements.txt beside the script, or put the module there if it is your own",
         ),
         (NO_RANK, True, f"{NO_OTHERS}start it with script.launcher: torchrun, or --launcher torchrun"),
         (NO_RANK, False, f"{NO_OTHERS}start it with `python -m trainer.launch --framework torch -- torchrun` (docs/how-to/frameworks.md)"),

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,10 +85,11 @@ def _findings(request: "Examination") -> "Iterator[ProgramFinding]":
     if packed is None or request.request is None or not is_python:
         return
     try:
-        tree = tree_at(packed.script)
+        own = tree_at(packed.script)
+        tree = replace(own, root=packed.folder) if own.root.is_relative_to(packed.folder) else own
         examined = Examined(
             source=read_source(tree, None),
-            surroundings=surroundings_of(tree.root),
+            surroundings=surroundings_of(own.root),
             request=ProgramRequest(
                 path=request.source.file if request.source.is_named else "", spec=request.request.spec
             ),

@@ -46,7 +46,7 @@ def with_repair(error: str, *, runs_script: bool) -> str:
     if runs_script:
         own = "" if package else ", or put the module there if it is your own"
         what = f"`{package}`" if package else "its package"
-        return f"{error}. {NOT_INSTALLED}add {what} to requirements.txt beside the script{own}"
+        return f"{error}. {NOT_INSTALLED}add {what} where the project's packages are listed, else to requirements.txt beside the script{own}"
     repair = "install its package with RUN, or COPY it if it is your own, in the Dockerfile"
     repair = f"add `RUN pip install {package}` to the Dockerfile" if package else repair
     return f"{error}. {IMAGE_LACKS}{repair}"
